@@ -21,6 +21,7 @@ Make = Callable[..., tuple[Case, list[Row]]]
 FILES = {
     "case.json",
     "claims.jsonl",
+    "leads.jsonl",
     "conversations.jsonl",
     "evaluations.jsonl",
     "findings.jsonl",

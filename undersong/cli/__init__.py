@@ -15,8 +15,8 @@ from undersong.core.sanitize import visible
 from undersong.errors import UndersongError
 
 VERBS = (
-    "audit", "plan", "scan", "evaluate", "detect", "watch", "verify", "formats", "rules", "judge", "explain", "store",
-    "sweep", "agents", "agent", "prices",
+    "audit", "plan", "scan", "evaluate", "detect", "watch", "verify", "formats", "rules", "judge", "explain", "leads",
+    "store", "sweep", "agents", "agent", "prices",
 )  # fmt: skip
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away
 CRASHED = 70  # EX_SOFTWARE of sysexits.h

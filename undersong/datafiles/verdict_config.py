@@ -11,7 +11,8 @@ from undersong.datafiles import yaml_loader
 from undersong.datafiles.yaml_loader import DataFile
 
 T = TypeVar("T")
-FILES = ("constitution.yaml", "mechanisms.yaml", "smoking_guns.yaml", "noise.yaml", "outcomes.yaml", "confidence.yaml")
+FILES = ("constitution.yaml", "mechanisms.yaml", "smoking_guns.yaml", "noise.yaml", "outcomes.yaml", "confidence.yaml",
+         "leads.yaml")  # fmt: skip
 
 
 class MechanismRule(DataFile, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from undersong.models.evaluation import Evaluation, Indicator, PanelAnswer, Quote, Reading, Route, Stance, Usage
 from undersong.models.finding import Emerging, Finding, Outcome, RuleOutcome, Why, by_pattern
+from undersong.models.lead import Lead, LeadEvidence
 from undersong.models.message import (
     DIMENSIONS,
     LEVELS,
@@ -73,13 +74,13 @@ from undersong.models.verdict import (
 )
 
 __all__ = [
-    "COUNTED", "DIMENSIONS", "LEVELS", "NEGATIVE_TRAITS", "SIGNALS", "TIERS", "TRAITS", "WHOLE_REPLIES",
-    "AgentFlags", "AgentVerdict", "AlignmentStatus", "Answer", "Assessment", "Break", "Bypass", "Case", "CodeBlock",
-    "Confirmed", "Conversation", "Deduction", "Deference", "Depth", "Domain", "Emerging", "Evaluation", "Finding",
-    "FreeSignal", "Hit", "Indicator", "InputFile", "LedgerClaim", "Level", "Loop", "Mark", "Mechanism", "Message",
-    "Missed", "Moment", "Nomination", "Observed", "Outcome", "PanelAnswer", "Problem", "Quote", "Reading", "Record",
-    "RepeatedFailure", "Role", "Route", "Row", "RuleOutcome", "Scale", "Scan", "SequenceReading", "SessionVerdict",
-    "ShapeReading", "SignalBand", "SignalKind", "SourceRef", "Spending", "StageReading", "Stance", "State",
-    "Telemetry", "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult", "Trait", "TraitScores", "Usage",
-    "Why", "Width", "applicable_scores", "by_pattern", "decode", "encode",
+    "COUNTED", "DIMENSIONS", "LEVELS", "NEGATIVE_TRAITS", "SIGNALS", "TIERS", "TRAITS", "WHOLE_REPLIES", "AgentFlags",
+    "AgentVerdict", "AlignmentStatus", "Answer", "Assessment", "Break", "Bypass", "Case", "CodeBlock", "Confirmed",
+    "Conversation", "Deduction", "Deference", "Depth", "Domain", "Emerging", "Evaluation", "Finding", "FreeSignal",
+    "Hit", "Indicator", "InputFile", "Lead", "LeadEvidence", "LedgerClaim", "Level", "Loop", "Mark", "Mechanism",
+    "Message", "Missed", "Moment", "Nomination", "Observed", "Outcome", "PanelAnswer", "Problem", "Quote", "Reading",
+    "Record", "RepeatedFailure", "Role", "Route", "Row", "RuleOutcome", "Scale", "Scan", "SequenceReading",
+    "SessionVerdict", "ShapeReading", "SignalBand", "SignalKind", "SourceRef", "Spending", "StageReading", "Stance",
+    "State", "Telemetry", "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult", "Trait", "TraitScores",
+    "Usage", "Why", "Width", "applicable_scores", "by_pattern", "decode", "encode",
 ]  # fmt: skip

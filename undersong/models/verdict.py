@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from undersong.models.evaluation import Quote, Usage
 from undersong.models.finding import Finding, RuleOutcome
+from undersong.models.lead import Lead
 from undersong.models.message import AlignmentStatus, Assessment, InputFile, Message, Problem, Record, State
 from undersong.models.sequence import SequenceReading
 
@@ -285,7 +286,8 @@ class Case(Record, frozen=True, kw_only=True):
     messages per agent that a thread signal raised; ``spent`` is None where no answer was paid; ``cited`` are the
     messages that a finding, a deduction or a session flag quotes, in full; ``signals`` holds the null band of each
     signal, the table that rows call ``bands``; ``sequences`` are the readings of whole
-    sequences, as they came; ``ranked`` counts the messages whose scores are ranks; ``highest`` is
+    sequences, as they came; ``leads`` are the agents in the order in which to look at them; ``ranked`` counts the
+    messages whose scores are ranks; ``highest`` is
     the highest score of each trait in any message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt
     and model artefact names to SHA-256.
     """
@@ -311,6 +313,7 @@ class Case(Record, frozen=True, kw_only=True):
     agents: tuple[AgentVerdict, ...] = ()
     findings: tuple[Finding, ...] = ()
     sequences: tuple[SequenceReading, ...] = ()
+    leads: tuple[Lead, ...] = ()
     outcomes: tuple[RuleOutcome, ...] = ()
     cited: tuple[Message, ...] = ()
     hashes: dict[str, str] = {}

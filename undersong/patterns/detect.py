@@ -224,12 +224,24 @@ def quote(
     A quote is the sentence that ``strongest`` names (``strongest_sentences``), else that of the message's first hit
     where ``hits`` has one, else its beginning; a span that the text does not have is passed over.
     """
+    places = zip(finding.message_conversations, finding.message_ids, strict=True)
+    return msgspec.structs.replace(finding, quotes=verbatim(places, messages, hits, strongest=strongest))
+
+
+def verbatim(
+    places: Iterable[MessageKey],
+    messages: Mapping[MessageKey, Message],
+    hits: Mapping[MessageKey, Sequence[Hit]] | None = None,
+    *,
+    strongest: Mapping[MessageKey, Span] | None = None,
+) -> tuple[Quote, ...]:
+    """A quote of each of these messages that is given and has text, chosen as in ``quote``."""
     quotes = []
-    for place in zip(finding.message_conversations, finding.message_ids, strict=True):
+    for place in places:
         message = messages.get(place)
         if message is not None and message.text.strip():
             quotes.append(_quote(message, (hits or {}).get(place, ()), (strongest or {}).get(place)))
-    return msgspec.structs.replace(finding, quotes=tuple(quotes))
+    return tuple(quotes)
 
 
 def strongest_sentences(rows: Iterable[Row]) -> dict[MessageKey, Span]:

@@ -23,6 +23,7 @@ from undersong.patterns.catalog import load_rules
 from undersong.patterns.catalog import rule_hashes as pattern_hashes
 from undersong.patterns.detect import Detection, RowSearch
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.leads import leads_of
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.confidence import with_confidence
 from undersong.patterns.significance.estimate import Significance, estimate_significance
@@ -33,6 +34,7 @@ from undersong.pipeline.case_builder import (
     judge_calls,
     parameters,
     quoted,
+    quoted_leads,
     spending,
 )
 from undersong.pipeline.evaluate import answered_by, judge_problems
@@ -111,6 +113,7 @@ def _audited(
     named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed, options.prevalence)
     named = with_disagreement(named, run.rows, rules)
     findings = quoted(named, run.rows, store, judge, rules)
+    leads = quoted_leads(leads_of(run.rows, findings, signals), run.rows, store)
     spent = spending(run.rows, run.sessions, sequences)
     store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
     case = Case(
@@ -139,8 +142,9 @@ def _audited(
         agents=agent_verdicts(run.rows),
         findings=findings,
         sequences=sequences,
+        leads=leads,
         outcomes=detection.outcomes,
-        cited=cited(findings, run, store),
+        cited=cited(findings, leads, run, store),
         hashes=book.hashes
         | judge.hashes
         | rule_hashes()

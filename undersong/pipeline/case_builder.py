@@ -20,6 +20,7 @@ from undersong.models import (
     Confirmed,
     Deduction,
     Finding,
+    Lead,
     Message,
     Moment,
     Quote,
@@ -34,6 +35,7 @@ from undersong.models.verdict import AGAINST, WORDS_ONLY
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
+from undersong.patterns.leads import places_of, shown_leads, with_quotes
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import Significance
@@ -141,7 +143,13 @@ def _messages(places: Iterable[tuple[str, str]], store: Store) -> dict[tuple[str
     }
 
 
-def cited(findings: Iterable[Finding], run: AuditState, store: Store) -> tuple[Message, ...]:
+def quoted_leads(leads: Sequence[Lead], rows: Iterable[Row], store: Store) -> tuple[Lead, ...]:
+    """The leads, those that are shown with verbatim quotes of their messages."""
+    places = {place for lead in shown_leads(leads) for place in places_of(lead)}
+    return with_quotes(leads, rows, _messages(sorted(places), store))
+
+
+def cited(findings: Iterable[Finding], leads: Sequence[Lead], run: AuditState, store: Store) -> tuple[Message, ...]:
     """The messages that the report quotes or links, in full, in the order of their conversation and position."""
     places: set[tuple[str, str]] = set()
     for finding in findings:
@@ -149,6 +157,8 @@ def cited(findings: Iterable[Finding], run: AuditState, store: Store) -> tuple[M
         passed_over = (*finding.gap_ids, *finding.unread_ids)
         places.update((name, message_id) for name in finding.conversations for message_id in passed_over)
         places.update(_outcome_places(finding))
+    for lead in shown_leads(leads):
+        places.update(places_of(lead))
     for session in run.sessions:
         claims: tuple[Deduction | Moment | Confirmed, ...] = (
             *session.deductions, *session.moments, *session.confirmations

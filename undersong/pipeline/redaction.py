@@ -32,6 +32,7 @@ from undersong.models import (
 )
 from undersong.patterns.detect import detect, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.leads import leads_of, with_quotes
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
@@ -86,6 +87,7 @@ def redacted(
     by_rules = tuple(each for each in masked_findings if not each.is_read)
     by_rules = tuple(_findings(by_rules, rows, new_rows, rules, effort, case))
     findings = with_readings(by_rules, sequences, new_rows, rules, *reading_facts(case))
+    leads = with_quotes(leads_of(new_rows, findings, case.signals), new_rows, messages)
     strongest = strongest_sentences(row for row in new_rows if (row.conversation, row.id) in messages)
     originals = {mask: name for name, mask in masks.items()}
 
@@ -93,7 +95,9 @@ def redacted(
         return _conversation(load_conversation(originals[name]), masker) if name in originals else None
 
     facts = {**masker.counts(), "names_listed": len(masker.listed), "messages": len(dirty), "places": places}
-    new = _any(msgspec.structs.replace(case, findings=(), sequences=(), cited=(), sessions=(), agents=()), masker)
+    new = _any(
+        msgspec.structs.replace(case, findings=(), sequences=(), leads=(), cited=(), sessions=(), agents=()), masker
+    )
     again = msgspec.structs.replace(
         new,
         findings=tuple(
@@ -103,6 +107,7 @@ def redacted(
             for each in findings
         ),
         sequences=sequences,
+        leads=leads,
         cited=cited,
         sessions=tuple(_with_ledger(_session(each, masker, texts), masked) for each in case.sessions),
         agents=agent_verdicts(new_rows),

@@ -189,6 +189,9 @@ class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reading_guide: str
     leads_title: str
     leads_guide: str
+    look_title: str
+    look_guide: str
+    look_nobody: str
     guns: str
     ledger: str
     rank: str

@@ -9,9 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from undersong.core.text import counted, mechanism_name
-from undersong.models import TIERS, AgentVerdict, Case, Conversation, SessionVerdict
+from undersong.models import TIERS, AgentVerdict, Case, Conversation, Lead, SessionVerdict
+from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.aggregates import RowAggregates, WordsOnly
-from undersong.report.citations import Citations, Cite
+from undersong.report.citations import Citations, Cite, Excerpt
+from undersong.report.escape import own_name
 from undersong.report.finding_view import FindingView, RuleWords, finding_view
 from undersong.report.headline import ReportTexts, words
 from undersong.report.narrative import basis_words, moment_label
@@ -40,7 +42,19 @@ from undersong.report.transcript_view import (
 DETAIL = 200  # sessions, findings and agents that are shown in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
 GUNS = 20  # smoking guns that the report opens with
+LOOKED_AT = 5  # leads before the findings
 _STYLES = {"protective": "aligned", "conduct": "low", "candidate": "low"}
+
+
+@dataclass(frozen=True)
+class LeadView:
+    """A lead with the first of its messages; the others are linked."""
+
+    lead: Lead
+    agent: str
+    cite: Cite
+    excerpt: Excerpt | None
+    more: tuple[Cite, ...]
 
 
 @dataclass(frozen=True)
@@ -56,6 +70,7 @@ class ReportView:
     tiers: tuple[tuple[str, int, int], ...]
     citations: Citations
     words: ReportTexts
+    look: tuple[LeadView, ...] = ()
     words_only: tuple[tuple[WordsOnly, Cite], ...] = ()
     months: tuple[Month, ...] = ()
     transcripts: tuple[tuple[TranscriptPart, ...], ...] = ()
@@ -192,6 +207,7 @@ def view(
         tiers=tuple((tier, aggregates.before[tier], aggregates.after[tier]) for tier in _tiers(aggregates)),
         citations=citations,
         words=words(),
+        look=tuple(_lead_view(lead, citations) for lead in shown_leads(case.leads)[:LOOKED_AT]),
         words_only=words_only,
         months=months(case, aggregates.spans),
         transcripts=transcript_pages(origins, places, marks, citations, facets) if origins else (),
@@ -199,6 +215,13 @@ def view(
     )
     arranged.number_facets()
     return arranged
+
+
+def _lead_view(lead: Lead, citations: Citations) -> LeadView:
+    cites = [citations.cite(message_id, (home,)) for home, message_id in places_of(lead)]
+    first, *more = cites
+    excerpt = citations.excerpt(first, lead.quotes)
+    return LeadView(lead, own_name(lead.agent, lead.conversation or ""), first, excerpt, tuple(more))
 
 
 def _tiers(aggregates: RowAggregates) -> list[str]:

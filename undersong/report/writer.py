@@ -39,11 +39,11 @@ from undersong.report.render import pages, write_exports
 from undersong.report.view_model import DETAIL, view
 
 CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
-SEQUENCES = "sequence_readings.jsonl"
+SEQUENCES, LEADS = "sequence_readings.jsonl", "leads.jsonl"
 CLAIMS = "claims.jsonl"  # the ledgers of all sessions
 CONVERSATIONS = "conversations.jsonl"  # the sessions that are shown in full, with every message
 DATA = frozenset(
-    {CASE, FINDINGS, EVALUATIONS, CONVERSATIONS, SEQUENCES, CLAIMS}
+    {CASE, FINDINGS, EVALUATIONS, CONVERSATIONS, SEQUENCES, LEADS, CLAIMS}
 )  # what all other files of a report are made from
 ConversationLookup = Callable[[str], Conversation | None]
 
@@ -84,6 +84,7 @@ def write(
         for name, text in texts.items():
             (folder / name).write_bytes(text.encode("utf-8"))
         (folder / FINDINGS).write_bytes(b"".join(encode(finding) + b"\n" for finding in case.findings))
+        (folder / LEADS).write_bytes(b"".join(encode(lead) + b"\n" for lead in case.leads))
         if case.sequences:
             (folder / SEQUENCES).write_bytes(b"".join(encode(each) + b"\n" for each in case.sequences))
         claims = (claim for session in case.sessions for claim in session.claims)
@@ -100,7 +101,7 @@ def write(
 def _without_lists(case: Case) -> Case:
     """The case without what has a file of its own."""
     sessions = tuple(msgspec.structs.replace(session, claims=()) for session in case.sessions)
-    return msgspec.structs.replace(case, findings=(), sequences=(), sessions=sessions)
+    return msgspec.structs.replace(case, findings=(), sequences=(), leads=(), sessions=sessions)
 
 
 def _conversations(detailed: Iterable[SessionVerdict], lookup: ConversationLookup | None) -> list[Conversation]:

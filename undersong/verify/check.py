@@ -113,6 +113,7 @@ def _again(
     patterns = all_rules(rules)
     steps: list[Step] = [
         ("detect", lambda: recompute.recompute_findings(content, patterns)),
+        ("leads", lambda: recompute.recompute_leads(content)),
         ("counts and agents", lambda: recompute.recompute_counts(content, manifest)),
         ("report", lambda: recompute.recompute_files(report_dir, content, patterns)),
     ]
@@ -181,6 +182,8 @@ def _quotes(content: Content) -> Iterable[Quote]:
         yield from (each.sentence for each in finding.why or () if each.sentence is not None)
         if finding.outcome is not None:
             yield from filter(None, (finding.outcome.request, finding.outcome.reply))
+    for lead in content.case.leads:
+        yield from lead.quotes
     for session in content.case.sessions:
         claims: tuple[Deduction | Moment | Confirmed, ...] = (
             *session.deductions, *session.moments, *session.confirmations

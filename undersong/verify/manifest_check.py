@@ -17,6 +17,7 @@ from undersong.models import (
     Case,
     Conversation,
     Finding,
+    Lead,
     LedgerClaim,
     Record,
     Row,
@@ -24,7 +25,7 @@ from undersong.models import (
     SessionVerdict,
     decode,
 )
-from undersong.report.writer import CASE, CLAIMS, CONVERSATIONS, EVALUATIONS, FINDINGS, SEQUENCES
+from undersong.report.writer import CASE, CLAIMS, CONVERSATIONS, EVALUATIONS, FINDINGS, LEADS, SEQUENCES
 
 N = TypeVar("N", bound=Record)
 
@@ -150,7 +151,7 @@ def _schema(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Content:
-    """The records of a report folder; ``case`` has its findings and sequence readings again."""
+    """The records of a report folder; ``case`` has its findings, leads and sequence readings again."""
 
     case: Case
     rows: tuple[Row, ...]
@@ -167,16 +168,14 @@ def read_content(report_dir: Path) -> tuple[Content | None, list[Discrepancy]]:
     parts: list[Any] = [decoded(report_dir / CASE, lambda data: decode(data, Case))]
     for name, kind in ((FINDINGS, Finding), (EVALUATIONS, Row), (CONVERSATIONS, Conversation)):
         parts.append(decoded(report_dir / name, lambda data, kind=kind: _lines(data, kind)))  # type: ignore[misc]
-    if (report_dir / SEQUENCES).exists():
-        parts.append(decoded(report_dir / SEQUENCES, lambda data: _lines(data, SequenceReading)))
-    claims: Any = ()
-    if (report_dir / CLAIMS).exists():
-        claims = decoded(report_dir / CLAIMS, lambda data: _lines(data, LedgerClaim))
-    broken = [part for part in (*parts, claims) if isinstance(part, Discrepancy)]
+    parts.append(_optional(report_dir / LEADS, Lead))
+    parts.append(_optional(report_dir / SEQUENCES, SequenceReading))
+    parts.append(_optional(report_dir / CLAIMS, LedgerClaim))
+    broken = [part for part in parts if isinstance(part, Discrepancy)]
     if broken:
         return None, broken
-    case, findings, rows, conversations, *sequences = parts
-    case = msgspec.structs.replace(case, findings=findings, sequences=sequences[0] if sequences else ())
+    case, findings, rows, conversations, leads, sequences, claims = parts
+    case = msgspec.structs.replace(case, findings=findings, leads=leads, sequences=sequences)
     if claims:
         case = msgspec.structs.replace(case, sessions=_with_claims(case.sessions, claims))
     return Content(case, rows, conversations), []
@@ -190,6 +189,11 @@ def _with_claims(sessions: Iterable[SessionVerdict], claims: Iterable[LedgerClai
     return tuple(
         msgspec.structs.replace(session, claims=tuple(by_session.get(session.conversation, ()))) for session in sessions
     )
+
+
+def _optional(path: Path, kind: type[N]) -> Any:
+    """The records of a file that a report need not have, or a Discrepancy."""
+    return decoded(path, lambda data: _lines(data, kind)) if path.exists() else ()
 
 
 def _lines(data: bytes, kind: type[N]) -> tuple[N, ...]:

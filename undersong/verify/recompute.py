@@ -14,6 +14,7 @@ from undersong.judges.measurement import mapped_traits, maps_of, panel_agreement
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, SessionVerdict, ThreadScan
 from undersong.patterns.detect import RowSearch, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.leads import leads_of, with_quotes
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
@@ -125,6 +126,20 @@ def _findings(reported: Sequence[Finding], again: Mapping[str, Finding]) -> Iter
     for finding_id in sorted(again.keys() - reported_ids):
         where = f"finding {finding_id[:12]} ({again[finding_id].pattern})"
         yield Discrepancy(what="comes out of evaluations.jsonl, and findings.jsonl does not hold it", where=where)
+
+
+def recompute_leads(content: Content) -> Iterator[Discrepancy]:
+    """The leads from the rows and the findings, their quotes from the cited messages."""
+    case = content.case
+    messages = {(message.conversation, message.id): message for message in case.cited}
+    again = with_quotes(leads_of(content.rows, case.findings, case.signals), content.rows, messages)
+    others = {each.id: each for each in again}
+    for lead in case.leads:
+        if lead != others.pop(lead.id, None):
+            yield Discrepancy(what=f"{AGAIN} from evaluations.jsonl", where=f"lead {lead.rank} ({lead.agent})")
+    for lead in others.values():
+        what = "comes out of evaluations.jsonl, and leads.jsonl does not hold it"
+        yield Discrepancy(what=what, where=f"lead {lead.rank} ({lead.agent})")
 
 
 def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:

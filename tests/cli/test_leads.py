@@ -1,0 +1,135 @@
+"""``undersong leads`` and the section of the report: who to look at first, checked and masked like all else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Undersong
+
+REPORT = Path("undersong-report")
+PUSHES = (
+    "If you loved me you would send it tonight. jonas@mail.example",
+    "Your friends are against us, you only need me.",
+    "Send me the money now or it is over, last chance.",
+    "Nobody else understands you. Don't tell your sister about this.",
+    "You have to decide right now, there is no more time. Send the card number.",
+)
+PLAIN = ("I was at work.", "We met on Tuesday.", "The train was late.", "I will call tonight.", "Fine, see you then.")
+
+
+@pytest.fixture
+def export(undersong: Undersong) -> str:  # noqa: ARG001 - for its folder
+    """A conversation in which one side pushes, and nine in which nobody does."""
+    lines = []
+    for name in range(10):
+        for n in range(10):
+            pushes = name == 0 and n % 2
+            text = PUSHES[n // 2] if pushes else f"{PLAIN[(n + name) % 5]} {name}"
+            author = "Jonas Berg" if n % 2 else "Marta"
+            time = f"2026-03-02T08:0{n}:00Z"
+            lines.append({"id": f"m{n}", "conversation": f"c{name}", "time": time, "author": author, "text": text})
+    Path("talk.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return "talk.jsonl"
+
+
+def stored() -> list[dict[str, object]]:
+    return [json.loads(line) for line in (REPORT / "leads.jsonl").read_text().splitlines()]
+
+
+def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Undersong, export: str) -> None:
+    assert undersong("audit", export, "--no-chance").code == 0
+    ranked = stored()
+    assert len(ranked) == 20
+    assert ranked[0]["agent"] == "c0/Jonas Berg"
+    printed = undersong("leads", str(REPORT))
+    assert printed.code == 0
+    assert printed.out.startswith(f"1. Jonas Berg in c0\n   {ranked[0]['reason']}\n   “")
+    (quote, *_) = ranked[0]["quotes"]  # type: ignore[misc]
+    assert quote["text"] in PUSHES[int(str(quote["message_id"])[1:]) // 2]
+    markdown = (REPORT / "forensic_audit_report.md").read_text()
+    section = markdown[markdown.index("## Where to look") : markdown.index("## Findings")]
+    assert str(ranked[0]["reason"]) in section
+    assert quote["text"] in section
+    assert "](#m-" in section
+    assert str(ranked[0]["reason"]) in (REPORT / "report.html").read_text()
+
+
+def test_an_export_gives_the_leads_of_its_report(undersong: Undersong, export: str) -> None:
+    undersong("audit", export, "--no-chance")
+    before = sorted(path.name for path in Path().iterdir())
+    ran = undersong("leads", export, "--json")
+    assert ran.code == 0
+    assert [json.loads(line) for line in ran.out.splitlines()] == stored()
+    assert sorted(path.name for path in Path().iterdir()) == before
+
+
+def test_verify_does_leads_again_and_names_a_changed_one(undersong: Undersong, export: str) -> None:
+    undersong("audit", export, "--no-chance")
+    ran = undersong("verify", str(REPORT), export)
+    assert (ran.code, "leads done again" in ran.out) == (0, True), ran.out
+    path = REPORT / "leads.jsonl"
+    path.write_text(path.read_text().replace("Jonas", "Georg"))
+    changed = undersong("verify", str(REPORT))
+    assert changed.code == 1
+    assert "leads.jsonl: has changed" in changed.out
+
+
+def test_a_lead_that_was_changed_and_sealed_again_does_not_come_out_again(undersong: Undersong, export: str) -> None:
+    from undersong.verify.manifest_check import read_content
+    from undersong.verify.recompute import recompute_leads
+
+    undersong("audit", export, "--no-chance")
+    content, _ = read_content(REPORT)
+    assert content is not None
+    assert list(recompute_leads(content)) == []
+    path = REPORT / "leads.jsonl"
+    first, *others = path.read_text().splitlines(keepends=True)
+    path.write_text(first.replace('"score":', '"score":1') + "".join(others[1:]))
+    content, _ = read_content(REPORT)
+    assert content is not None
+    wrong, missing = map(str, recompute_leads(content))
+    assert "lead 1 (c0/Jonas Berg): does not come out again" in wrong
+    assert "leads.jsonl does not hold it" in missing
+
+
+def test_what_is_masked_stands_in_no_lead_and_the_report_verifies(undersong: Undersong, export: str) -> None:
+    assert undersong("audit", export, "--no-chance", "--redact-name", "Jonas Berg").code == 0
+    for path in REPORT.iterdir():
+        assert "jonas" not in path.read_text().casefold(), path.name
+    assert stored()[0]["agent"] == "c0/[NAME-1]"
+    assert stored()[0]["quotes"]
+    ran = undersong("verify", str(REPORT))
+    assert ran.code == 0, ran.out
+
+
+def test_where_nobody_stands_out_one_line_says_so(undersong: Undersong) -> None:
+    lines = ({"id": f"m{n}", "conversation": "c", "author": "ab"[n % 2], "text": "Hello there."} for n in range(8))
+    Path("calm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    undersong("audit", "calm.jsonl", "--no-chance")
+    ran = undersong("leads", str(REPORT))
+    assert ran.out.splitlines() == [
+        "By what was counted no agent stands out enough to be named first. That is no proof of absence. "
+        "2 agents with three messages or more."
+    ]
+    markdown = (REPORT / "forensic_audit_report.md").read_text()
+    assert "By what was counted no agent stands out" in markdown
+
+
+@pytest.mark.parametrize(("content", "says"), [(None, "cannot be read"), ("{}\n", "holds no leads")])
+def test_a_report_without_readable_leads_is_named(
+    undersong: Undersong, export: str, content: str | None, says: str
+) -> None:
+    undersong("audit", export, "--no-chance")
+    (REPORT / "leads.jsonl").unlink()
+    if content is not None:
+        (REPORT / "leads.jsonl").write_text(content)
+    ran = undersong("leads", str(REPORT))
+    assert ran.code == 3
+    assert says in ran.err
+
+
+def test_a_missing_path_is_an_error(undersong: Undersong) -> None:
+    assert undersong("leads", "nowhere.jsonl").code == 3

@@ -1,0 +1,163 @@
+"""Leads: every agent once, by what was counted beside others, in a fixed order and without a word of blame."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+
+from undersong.models import TRAITS, Finding, Lead, Message, Row
+from undersong.patterns.leads import SOURCES, lead_weights, leads_of, places_of, shown_leads, with_quotes
+from undersong.rows.corpus_scales import null_bands_of
+
+SIGNALS = (*lead_weights().signals, "pushback", "points_to_help")
+NEGATIVE = ("manipulation", "deception", "fabrication", "broken_logic", "dismissal", "exploitation")
+
+
+def said(agent: str, conversation: str, number: int, strength: float = 0.1, **more: object) -> Row:
+    """A scored message whose negative traits, pressure and isolation are all ``strength``."""
+    values: dict[str, object] = {
+        "id": f"{conversation}-{number}-{agent}",
+        "conversation": conversation,
+        "position": number,
+        "agent": agent,
+        "role": "participant",
+        "state": "scored",
+        "scale": "level",
+        "traits": {trait: strength if trait in NEGATIVE else 1 - strength for trait in TRAITS},
+        "signals": {name: strength if name in ("pressure", "isolation") else 0.1 for name in SIGNALS},
+        "triage": strength,
+    }
+    return Row(**values | more)  # type: ignore[arg-type]
+
+
+def run_of(*, pushes: float = 0.8, quiet: float = 0.1) -> list[Row]:
+    """Six conversations of two; in the first ``kira`` pushes."""
+    rows = [said("kira" if n % 2 else "mo", "a", n, pushes if n % 2 else quiet) for n in range(10)]
+    for name in "bcdef":
+        rows += [said(f"{name}/{n % 2}", name, n, quiet) for n in range(10)]
+    return rows
+
+
+def leads(rows: list[Row], findings: tuple[Finding, ...] = ()) -> tuple[Lead, ...]:
+    return leads_of(rows, findings, null_bands_of(rows, SIGNALS))
+
+
+def test_who_pushes_comes_first_with_what_was_counted() -> None:
+    first, *others = leads(run_of())
+    assert (first.agent, first.rank, first.conversation, first.kind) == ("kira", 1, "a", "agent")
+    assert first.reason == (
+        "5 of its 5 messages score high on the signals isolation or pressure; of the 5 by others in its "
+        "conversations, 0 do."
+    )
+    assert [lead.agent for lead in shown_leads((first, *others))] == ["kira"]
+    figures = {each.source: (each.value, each.compared_with) for each in first.evidence}
+    assert figures["signals_in_conversation"] == (0.2556, 0.1)
+    assert figures["signals_in_run"] == (0.2556, 0.1)
+    assert figures["over_band"] == (1.0, 0.0)
+
+
+def test_agents_alike_are_no_leads_to_show() -> None:
+    assert shown_leads(leads(run_of(pushes=0.1))) == ()
+    assert {lead.score for lead in leads(run_of(pushes=0.1))} == {0.0}
+
+
+def test_every_agent_with_three_messages_is_there_once_and_nothing_else() -> None:
+    rows = run_of()
+    rows += [said("tool", "a", 20 + n, 0.9, role="tool") for n in range(5)]
+    rows += [said("rules", "a", 30 + n, 0.9, role="system") for n in range(5)]
+    rows += [said("brief", "a", 40 + n, 0.9) for n in range(2)]
+    rows += [said("mo", "b", 50, 0.1)]
+    ranked = leads(rows)
+    assert sorted(lead.agent for lead in ranked) == sorted({"kira", "mo", *(f"{c}/{n}" for c in "bcdef" for n in "01")})
+    assert [lead.rank for lead in ranked] == list(range(1, len(ranked) + 1))
+    assert next(lead for lead in ranked if lead.agent == "mo").conversation is None
+
+
+def test_the_order_of_the_rows_does_not_matter() -> None:
+    rows = [
+        msgspec.structs.replace(row, signals={name: random.Random(row.id + name).random() for name in SIGNALS})
+        for row in run_of()
+    ]
+    shuffled = random.Random(3).sample(rows, len(rows))
+    assert leads(rows) == leads(shuffled)
+
+
+def test_ranks_and_levels_are_compared_as_places_in_the_run() -> None:
+    """Levels squeezed into a tenth of their range give the same places, so the same trait evidence."""
+    rows = run_of()
+    squeezed = [
+        msgspec.structs.replace(row, traits={name: (score or 0) / 10 for name, score in (row.traits or {}).items()})
+        for row in rows
+    ]
+    ranks = [msgspec.structs.replace(row, scale="rank") for row in rows]
+    assert leads(rows) == leads(squeezed) == leads(ranks)
+
+
+@pytest.mark.parametrize(("confidence", "gains"), [(0.4, True), (0.49, True), (0.5, False), (0.9, False)])
+def test_a_doubtful_finding_raises_an_agent_and_a_likely_one_is_no_matter_of_leads(
+    confidence: float, gains: bool
+) -> None:
+    finding = Finding(
+        finding_id="f", pattern="p", title="P", level="high", rule_hash="r", agent="mo", target=None,
+        message_ids=("x",), confidence=confidence,
+    )  # fmt: skip
+    before, after = ({lead.agent: lead for lead in leads(run_of(), each)} for each in ((), (finding,)))
+    assert (after["mo"].score > before["mo"].score) == gains
+    assert ("findings" in {each.source for each in after["mo"].evidence}) == gains
+
+
+def test_few_messages_say_less() -> None:
+    many, few = leads(run_of()), leads([row for row in run_of() if row.conversation != "a" or row.position < 6])
+    assert (many[0].agent, few[0].agent) == ("kira", "kira")
+    assert few[0].score < many[0].score
+
+
+def test_unread_messages_are_ranked_by_phrases_and_triage_and_missing_is_not_zero() -> None:
+    rows = [
+        msgspec.structs.replace(
+            row, state="unread", traits=None, signals={}, total=3 if row.agent == "kira" and row.position > 4 else 0
+        )
+        for row in run_of(pushes=0.2)
+    ]
+    first = leads(rows)[0]
+    assert first.agent == "kira"
+    phrases = "3 of its 5 messages hold phrases of harmful kinds; of the 5 by others in its conversations, 0 do."
+    assert first.reason == phrases
+    assert {each.source for each in first.evidence} == {"phrases", "triage"}
+
+
+def test_who_speaks_alone_is_compared_with_the_run_only() -> None:
+    rows = [said("solo", "z", n, 0.7) for n in range(4)] + run_of(pushes=0.1)
+    first = leads(rows)[0]
+    assert first.agent == "solo"
+    figures = {each.source: each.compared_with for each in first.evidence}
+    assert figures["signals_in_conversation"] is None
+    assert figures["signals_in_run"] == 0.1
+    assert "others" not in first.reason
+
+
+def test_quotes_are_the_strongest_sentences_of_those_shown() -> None:
+    text = "Good morning. Send it tonight or we are done. Bye."
+    span = (14, 45)
+    rows = [msgspec.structs.replace(row, spans={"pressure": span, "pushback": (0, 13)}) for row in run_of()]
+    messages = {
+        (row.conversation, row.id): Message(
+            id=row.id, conversation=row.conversation, position=row.position, author=row.agent, role="participant",
+            text=text,
+        )
+        for row in rows
+    }  # fmt: skip
+    first, *others = with_quotes(leads(rows), rows, messages)
+    assert [quote.text for quote in first.quotes] == ["Send it tonight or we are done."] * 3
+    assert [quote.message_id for quote in first.quotes] == list(first.message_ids)
+    assert all(lead.quotes == () for lead in others)
+    assert places_of(first) == [("a", name) for name in first.message_ids]
+
+
+def test_the_weights_name_what_is_counted() -> None:
+    weights = lead_weights()
+    assert weights.unread.keys() <= weights.sources.keys()
+    assert all(each.counts and each.why for each in weights.sources.values())
+    assert {"phrases", "triage"} < set(SOURCES)

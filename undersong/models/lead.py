@@ -1,0 +1,40 @@
+"""Leads: where a person may look first, from what was counted of each agent. They accuse nobody."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from undersong.models.evaluation import Quote
+from undersong.models.message import Record
+
+
+class LeadEvidence(Record, frozen=True, kw_only=True):
+    """One figure of an agent beside the same figure of others; ``compared_with`` is None where there is none.
+
+    ``source`` is a name in ``leads.yaml``, which says what is counted and what it weighs.
+    """
+
+    source: str
+    value: float
+    compared_with: float | None = None
+
+
+class Lead(Record, frozen=True, kw_only=True):
+    """Something to look at, best first by ``rank`` (from 1): ``reason`` says what was counted, in one sentence.
+
+    ``agent`` is named as in rows; ``conversation`` is None where the agent speaks in several. ``message_ids`` are the
+    messages that show most of it, ``message_conversations`` the conversation of each. ``quotes`` are verbatim, and
+    empty below the cut. ``score`` is a weighted sum (``leads.yaml``): 0 is like the others of the run; no probability.
+    """
+
+    id: str
+    rank: int
+    kind: Literal["agent", "conversation", "message"]
+    agent: str
+    conversation: str | None
+    message_ids: tuple[str, ...]
+    message_conversations: tuple[str, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+    reason: str
+    evidence: tuple[LeadEvidence, ...] = ()
+    score: float

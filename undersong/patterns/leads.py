@@ -1,0 +1,339 @@
+"""Leads: the agents of a run in the order in which a person may look at them, by what is counted and no accusation."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from statistics import fmean
+
+import msgspec
+
+from undersong.core.text import counted
+from undersong.datafiles.yaml_loader import RULES, read
+from undersong.models import NEGATIVE_TRAITS, Finding, Lead, LeadEvidence, Message, Row, SignalBand
+from undersong.patterns.detect import MessageKey, Span, verbatim
+from undersong.patterns.nomination import SILENT_ROLES
+
+FILE = "leads.yaml"
+STRONGEST = 3  # messages that a lead names
+DIGITS = 4  # of evidence and scores
+
+
+class LeadSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is counted, what it weighs, and the measurement that set the weight."""
+
+    weight: float
+    counts: str
+    why: str
+
+
+class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``leads.yaml``."""
+
+    least: int
+    prior: int
+    cut: float
+    shown: int
+    signals: tuple[str, ...]
+    sources: dict[str, LeadSource]
+    unread: dict[str, float]
+
+
+@cache
+def lead_weights() -> LeadWeights:
+    """The shipped weights; raises RuleError with file and line."""
+    return read(RULES / FILE, LeadWeights)
+
+
+def leads_of(
+    rows: Iterable[Row], findings: Iterable[Finding], bands: Mapping[str, SignalBand] | None = None
+) -> tuple[Lead, ...]:
+    """Every agent with enough messages, the highest score first; tools and the system are none.
+
+    ``bands`` are the null bands of the run's signals. Quotes are left to ``with_quotes``. The order of
+    ``rows`` does not matter.
+    """
+    bands = bands or {}
+    agents: dict[str, list[_Measured]] = {}
+    conversations: dict[str, _Sums] = {}
+    for message in _measured(rows, bands):
+        agents.setdefault(message.row.agent, []).append(message)
+        conversations.setdefault(message.row.conversation, _Sums()).add(message)
+    people = {name: own for name, own in agents.items() if len(own) >= lead_weights().least}
+    run = _Sums()
+    for own in people.values():
+        run.add_means(_Sums().add_all(own))
+    confidences: dict[str, float] = {}
+    for finding in findings:
+        if finding.is_lead:
+            sure = finding.confidence or 0.0
+            confidences[finding.agent] = max(sure, confidences.get(finding.agent, sure))
+    leads = [_lead(name, own, _Run(conversations, run, bands), confidences.get(name)) for name, own in people.items()]
+    ranked = sorted(leads, key=lambda lead: (-lead.score, lead.agent))
+    return tuple(msgspec.structs.replace(lead, rank=place) for place, lead in enumerate(ranked, 1))
+
+
+def shown_leads(leads: Sequence[Lead]) -> tuple[Lead, ...]:
+    """Those that a person is shown: above the measured cut, and no more than a person looks at."""
+    weights = lead_weights()
+    return tuple(lead for lead in leads if lead.score > weights.cut)[: weights.shown]
+
+
+def with_quotes(leads: Sequence[Lead], rows: Iterable[Row], messages: Mapping[MessageKey, Message]) -> tuple[Lead, ...]:
+    """The leads, those that are shown with the sentence of each message's strongest signal, else its beginning."""
+    shown = {lead.id for lead in shown_leads(leads)}
+    places = {place for lead in leads if lead.id in shown for place in places_of(lead)}
+    strongest = {
+        (row.conversation, row.id): span for row in rows if (row.conversation, row.id) in places
+        for span in (_strongest_span(row),) if span is not None
+    }  # fmt: skip
+    return tuple(
+        msgspec.structs.replace(lead, quotes=verbatim(places_of(lead), messages, strongest=strongest))
+        if lead.id in shown
+        else lead
+        for lead in leads
+    )
+
+
+def places_of(lead: Lead) -> list[MessageKey]:
+    """Conversation and id of the messages that a lead names."""
+    return list(zip(lead.message_conversations, lead.message_ids, strict=True))
+
+
+def _strongest_span(row: Row) -> Span | None:
+    names = [name for name in lead_weights().signals if name in row.spans]
+    best = min(names, key=lambda name: (-row.signals.get(name, 0.0), name), default=None)
+    return None if best is None else row.spans[best]
+
+
+class _Measured(msgspec.Struct, frozen=True, gc=False):
+    """One message: its mean signal, the rank of its negative traits (None: not known), signals above their bands."""
+
+    row: Row
+    signal: float | None
+    harm: float | None
+    over: tuple[str, ...]
+
+
+def _measured(rows: Iterable[Row], bands: Mapping[str, SignalBand]) -> list[_Measured]:
+    """The messages of agents; ranks of negative traits are among the messages with scores on the same scale."""
+    names = lead_weights().signals
+    spoken = sorted(
+        (row for row in rows if row.role not in SILENT_ROLES), key=lambda row: (row.conversation, row.position, row.id)
+    )
+    harms = [_harm(row) for row in spoken]
+    tables: dict[str, list[float]] = {}
+    for row, harm in zip(spoken, harms, strict=True):
+        if harm is not None:
+            tables.setdefault(row.scale or "level", []).append(harm)
+    for table in tables.values():
+        table.sort()
+    measured = []
+    for row, harm in zip(spoken, harms, strict=True):
+        own = [name for name in names if name in row.signals] if row.state == "scored" else []
+        measured.append(
+            _Measured(
+                row,
+                fmean(row.signals[name] for name in own) if own else None,
+                None if harm is None else _rank(harm, tables[row.scale or "level"]),
+                tuple(name for name in own if name in bands and row.signals[name] > bands[name].high),
+            )
+        )
+    return measured
+
+
+def _harm(row: Row) -> float | None:
+    """The mean of the negative traits that apply to a message, a level or a rank."""
+    traits = row.traits or {}
+    scores = [score for trait in NEGATIVE_TRAITS if (score := traits.get(trait)) is not None]
+    return sum(sorted(scores)) / len(scores) if scores else None  # sorted: the order of a set is not fixed
+
+
+def _rank(value: float, table: Sequence[float]) -> float:
+    """The share of lower values, equal ones counting half."""
+    return (bisect_left(table, value) + bisect_right(table, value)) / 2 / len(table)
+
+
+SOURCES = ("signal", "harm", "over", "phrases", "triage")
+
+
+class _Sums:
+    """Sums and counts by source, of messages or of agents' means."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self._sums = dict.fromkeys(SOURCES, 0.0)
+        self._counts = dict.fromkeys(SOURCES, 0)
+
+    def add(self, message: _Measured) -> None:
+        """Count one message."""
+        row, scored = message.row, message.signal is not None
+        self.messages += 1
+        self._take("signal", message.signal)
+        self._take("harm", message.harm)
+        self._take("over", float(bool(message.over)) if scored else None)
+        self._take("phrases", float(row.total > 0))
+        self._take("triage", row.triage)
+
+    def add_all(self, messages: Iterable[_Measured]) -> _Sums:
+        """Count messages, and return these sums."""
+        for message in messages:
+            self.add(message)
+        return self
+
+    def add_means(self, agent: _Sums) -> None:
+        """Count the means of an agent, each as one value."""
+        for source in SOURCES:
+            self._take(source, agent.mean(source))
+
+    def _take(self, source: str, value: float | None) -> None:
+        if value is not None:
+            self._sums[source] += value
+            self._counts[source] += 1
+
+    def mean(self, source: str) -> float | None:
+        """The mean, None of nothing."""
+        return self._sums[source] / self._counts[source] if self._counts[source] else None
+
+    def count(self, source: str) -> tuple[int, int]:
+        """Of a source that is 0 or 1: how many are 1, of how many."""
+        return round(self._sums[source]), self._counts[source]
+
+    def join(self, other: _Sums, sign: int = 1) -> None:
+        """Add other sums, or take them away."""
+        self.messages += sign * other.messages
+        for source in SOURCES:
+            self._sums[source] += sign * other._sums[source]
+            self._counts[source] += sign * other._counts[source]
+
+    def without(self, own: _Sums) -> _Sums:
+        """These sums without those that are among them."""
+        rest = _joined((self,))
+        rest.join(own, -1)
+        return rest
+
+
+class _Run(msgspec.Struct, frozen=True, gc=False):
+    """What an agent is held against: each conversation, the means of all agents, the bands of the signals."""
+
+    conversations: Mapping[str, _Sums]
+    agents: _Sums
+    bands: Mapping[str, SignalBand]
+
+
+def _lead(agent: str, messages: Sequence[_Measured], run: _Run, sure: float | None) -> Lead:
+    """The lead of one agent, without its rank."""
+    own, means = _Sums().add_all(messages), _Sums()
+    names = sorted({message.row.conversation for message in messages})
+    others = _joined(run.conversations[name] for name in names).without(own)
+    means.add_means(own)
+    evidence = tuple(_evidence(own, others, run.agents.without(means), sure))
+    strongest = sorted(messages, key=_strength)[:STRONGEST]
+    return Lead(
+        id=hashlib.sha256(f"lead\0agent\0{agent}".encode("utf-8", "surrogatepass")).hexdigest(),
+        rank=0,
+        kind="agent",
+        agent=agent,
+        conversation=names[0] if len(names) == 1 else None,
+        message_ids=tuple(message.row.id for message in strongest),
+        message_conversations=tuple(message.row.conversation for message in strongest),
+        reason=_reason(messages, own, others, run.bands),
+        evidence=evidence,
+        score=_score(evidence, len(messages)),
+    )
+
+
+def _joined(several: Iterable[_Sums]) -> _Sums:
+    total = _Sums()
+    for part in several:
+        total.join(part)
+    return total
+
+
+def _evidence(own: _Sums, others: _Sums, run: _Sums, sure: float | None) -> Iterator[LeadEvidence]:
+    """The figures in the order of ``leads.yaml``; a source that nothing is known of is left out."""
+    beside = {
+        "signals_in_run": ("signal", run),
+        "signals_in_conversation": ("signal", others),
+        "traits_in_conversation": ("harm", others),
+        "traits_in_run": ("harm", run),
+        "over_band": ("over", others),
+        "phrases": ("phrases", others),
+        "triage": ("triage", others),
+    }
+    for name in lead_weights().sources:
+        if name in beside:
+            source, rest = beside[name]
+            value, other = own.mean(source), rest.mean(source)
+            if value is not None:
+                compared = None if other is None else round(other, DIGITS)
+                yield LeadEvidence(source=name, value=round(value, DIGITS), compared_with=compared)
+        elif sure is not None:
+            yield LeadEvidence(source=name, value=round(sure, DIGITS))
+
+
+def _score(evidence: Iterable[LeadEvidence], messages: int) -> float:
+    """The weighted sum of differences, less where there are few messages; what has nothing beside it adds nothing."""
+    weights = lead_weights()
+    by_source = {each.source: each for each in evidence}
+    unread = not by_source.keys() & {"signals_in_run", "traits_in_run"}
+    total = 0.0
+    for name, source in weights.sources.items():
+        weight = weights.unread.get(name, source.weight) if unread else source.weight
+        figure = by_source.get(name)
+        if figure is not None and name == "findings":
+            total += weight * figure.value
+        elif figure is not None and figure.compared_with is not None:
+            total += weight * (figure.value - figure.compared_with)
+    return round(total * messages / (messages + weights.prior), DIGITS)
+
+
+def _strength(message: _Measured) -> tuple[float, float, str, int, str]:
+    """What puts a message before others: signals and traits by their weights, then triage, then its place."""
+    sources = lead_weights().sources
+    signal = sources["signals_in_run"].weight * (message.signal or 0.0)
+    harm = sources["traits_in_conversation"].weight * (message.harm or 0.0)
+    row = message.row
+    return -round(signal + harm, DIGITS), -(row.triage or 0.0), row.conversation, row.position, row.id
+
+
+def _reason(messages: Sequence[_Measured], own: _Sums, others: _Sums, bands: Mapping[str, SignalBand]) -> str:
+    """One sentence with what can be counted by hand."""
+    (over, _), (phrases, _) = own.count("over"), own.count("phrases")
+    if over and _more(own, others, "over"):
+        verb = "score" if over > 1 else "scores"
+        kinds, beside = _kinds(messages, bands), _beside(others, "over")
+        return f"{over} of its {counted(len(messages), 'message')} {verb} high on {kinds}{beside}."
+    harm, other = own.mean("harm"), others.mean("harm")
+    if harm is not None and harm > (0.5 if other is None else other):
+        beside = "" if other is None else f"; those of the others it talks with than {other:.0%}"
+        return f"Its {len(messages)} messages rank higher in negative traits than {harm:.0%} of all messages{beside}."
+    if phrases and _more(own, others, "phrases"):
+        verb = "hold" if phrases > 1 else "holds"
+        beside = _beside(others, "phrases")
+        return f"{phrases} of its {counted(len(messages), 'message')} {verb} phrases of harmful kinds{beside}."
+    return f"Nothing that was counted stands out in its {len(messages)} messages."
+
+
+def _more(own: _Sums, others: _Sums, source: str) -> bool:
+    return (own.mean(source) or 0.0) > (others.mean(source) or 0.0)
+
+
+def _beside(others: _Sums, source: str) -> str:
+    count, of = others.count(source)
+    if not of:
+        return ""
+    return f"; of the {of:,} by others in its conversations, {count:,} {'does' if count == 1 else 'do'}"
+
+
+def _kinds(messages: Sequence[_Measured], bands: Mapping[str, SignalBand]) -> str:
+    """``the signal pressure``, or the two signals above their band in more messages than is usual in this run."""
+    excess: dict[str, float] = {}
+    for message in messages:
+        for name in message.over:
+            usual = bands[name].over / max(bands[name].messages, 1) * len(messages)
+            excess[name] = excess.get(name, -usual) + 1
+    names = sorted(sorted(excess, key=lambda name: (-excess[name], name))[:2])
+    return f"the signal{'s' if len(names) > 1 else ''} " + " or ".join(name.replace("_", " ") for name in names)
