@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from budget_runs import MILLION, serving
-from judge_server import FAULTS
+from fault_answers import FAULTS
 from judges import question
 
 from undersong.judges.limits import CUT, FAILED, MemoryLedger, RunLimits

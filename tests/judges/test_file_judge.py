@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.judge_server import CONTROL
+from bench.judge_answers import CONTROL
 from tests.conftest import Undersong
 
 LINES = (
