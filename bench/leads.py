@@ -1,15 +1,19 @@
-"""How well leads rank planted speakers: ``python -m bench.leads``.
+"""How well leads rank planted speakers: ``python -m bench.leads [--data DIR]``.
 
 An audit of bench/talks/dev with the offline judge and without a key; every speaker with three messages or more is
 ranked. Beside the lead score: what a person has without it, and the leads over the marks of blind readers instead of
 the offline judge. Intervals are 95 %, over resampled conversations. Weights and cut (``leads.yaml``) were chosen on
-this set, so its figures flatter them; "another writer's cut" is chosen on four writers and applied to the fifth.
+this set, so its figures flatter them; "another writer's cut" is chosen on four writers and applied to the fifth. DIR
+(or UNDERSONG_DATA) has ``ordinary_talk.jsonl.gz``, in which nobody was planted: how many would be shown there.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import os
 import random
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +26,7 @@ from undersong.pipeline.audit import audit
 from undersong.pipeline.options import Options
 
 DEV = Path(__file__).parent / "talks" / "dev"
+ORDINARY = "ordinary_talk.jsonl.gz"
 FEWEST = 10  # speakers above a cut that is chosen
 Scores = Mapping[str, float]
 
@@ -66,6 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_DATA"))
     arguments = parser.parse_args()
     case, rows = audit(DEV / "messages.jsonl", options=Options(effort=None))
     speakers = speakers_of(rows, case.leads)
@@ -81,6 +87,17 @@ def main() -> None:
     print(f"above the cut of {cut:g}: {speakers.above(leads, cut)} planted")
     print(f"lowest cut with half of them planted: {best_cut(leads, speakers)}")
     print(f"another writer's cut:     {transferred(leads, speakers)} planted")
+    if arguments.data is not None:
+        print(f"ordinary talk: {ordinary(Path(arguments.data) / ORDINARY)} above the cut")
+
+
+def ordinary(path: Path) -> Share:
+    """How many of the speakers of a compressed file are above the cut."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / path.stem
+        plain.write_bytes(gzip.decompress(path.read_bytes()))
+        ranked = audit(plain, options=Options(effort=None))[0].leads
+    return Share(sum(lead.score > lead_weights().cut for lead in ranked), len(ranked))
 
 
 def speakers_of(rows: Sequence[Row], leads: Sequence[Lead]) -> Speakers:
@@ -148,12 +165,12 @@ def best_cut(scores: Scores, speakers: Speakers, *, least: int = FEWEST) -> floa
     return min(good, default=None)
 
 
-def transferred(scores: Scores, speakers: Speakers) -> Share:
+def transferred(scores: Scores, speakers: Speakers, *, least: int = FEWEST) -> Share:
     """The planted among those above cuts that were chosen on the conversations of the other writers."""
     hits = of = 0
     for writer in sorted(set(speakers.writers.values())):
         own = {agent: score for agent, score in scores.items() if speakers.writers[speakers.homes[agent]] == writer}
-        cut = best_cut({agent: score for agent, score in scores.items() if agent not in own}, speakers)
+        cut = best_cut({agent: score for agent, score in scores.items() if agent not in own}, speakers, least=least)
         share = speakers.above(own, cut) if cut is not None else Share(0, 0)
         hits, of = hits + share.hits, of + share.of
     return Share(hits, of)
