@@ -40,8 +40,11 @@ def stored() -> list[dict[str, object]]:
 
 
 def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Undersong, export: str) -> None:
-    assert undersong("audit", export, "--no-chance").code == 0
+    audited = undersong("audit", export, "--no-chance")
+    assert audited.code == 0
     ranked = stored()
+    assert f"look at    c0/Jonas Berg first: {ranked[0]['reason']}\n" in audited.out
+    assert "in `undersong leads undersong-report`\n" in audited.out
     assert len(ranked) == 20
     assert ranked[0]["agent"] == "c0/Jonas Berg"
     printed = undersong("leads", str(REPORT))
@@ -108,8 +111,9 @@ def test_what_is_masked_stands_in_no_lead_and_the_report_verifies(undersong: Und
 def test_where_nobody_stands_out_one_line_says_so(undersong: Undersong) -> None:
     lines = ({"id": f"m{n}", "conversation": "c", "author": "ab"[n % 2], "text": "Hello there."} for n in range(8))
     Path("calm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    undersong("audit", "calm.jsonl", "--no-chance")
+    audited = undersong("audit", "calm.jsonl", "--no-chance")
     ran = undersong("leads", str(REPORT))
+    assert "look at" not in audited.out
     assert ran.out.splitlines() == [
         "By what was counted no agent stands out enough to be named first. That is no proof of absence. "
         "2 agents with three messages or more."

@@ -16,6 +16,7 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict, by_pattern
 from undersong.models.verdict import AGAINST, balance
+from undersong.patterns.leads import shown_leads
 from undersong.report.claims_view import balance_words
 from undersong.report.narrative import (
     LOW_COVERAGE,
@@ -62,6 +63,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "cost_usd": case.cost if case.spent is None else case.spent.total.cost,
         "spent": msgspec.to_builtins(case.spent),
         "findings": [_finding(finding) for finding in case.findings],
+        "look_at": [{"agent": lead.agent, "reason": lead.reason} for lead in shown_leads(case.leads)],
         "cautions": list(low_scores_words(case)),
         "smoking_guns": list(guns_words(case)),
         "noted": list(annotation_words(case)),
@@ -182,11 +184,19 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     if facts["claims"]["words"]:
         yield f"claims     {facts['claims']['words']}"
     yield from _session_lines(facts["sovereignty"])
+    yield from _look_lines(facts)
     yield from (f"moments    {sentence}" for sentence in (*facts["smoking_guns"], *facts["noted"]))
     yield from (f"phrases    {sentence}" for sentence in facts["flagged"])
     yield from (f"caution    {sentence}" for sentence in facts["not_looked_for"])
     yield from _problem_lines(facts["problems"])
     yield f"report     {facts['report']} (digest {facts['digest'][:16]}…)"
+
+
+def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
+    """The agent to look at first, and where the others are; nothing where none stands out."""
+    for first in facts["look_at"][:1]:
+        yield f"look at    {one_line(first['agent'], 60)} first: {first['reason']}"
+        yield f"  no accusation; {counted(len(facts['look_at']), 'lead')} in `undersong leads {facts['report']}`"
 
 
 def _problem_lines(problems: dict[str, int]) -> Iterable[str]:
