@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import Undersong
 from tests.judges.test_offline import DEMAND, JUDGE
-from undersong.judges.attribution import signal_sentences, word_contributions
+from undersong.judges.attribution import word_contributions
 from undersong.models import TRAITS
 
 HEADS = JUDGE.artefacts.heads
@@ -27,15 +27,6 @@ def test_a_text_of_unknown_words_is_moved_by_nothing() -> None:
 @given(st.text(max_size=60), st.sampled_from(TRAITS))
 def test_any_text_can_be_explained(text: str, trait: str) -> None:
     assert len(word_contributions(HEADS, text, trait)) <= 10
-    for span in signal_sentences(JUDGE.artefacts, JUDGE.prototypes, text):
-        assert text[span.start : span.end].strip()
-
-
-def test_the_sentence_of_each_signal_is_shown() -> None:
-    (first, *_) = signal_sentences(
-        JUDGE.artefacts, JUDGE.prototypes, "It rained. Buy gift cards and send me the numbers on the back."
-    )
-    assert first.signal == "scam_ask"
 
 
 def test_explain_tells_the_sentence_and_what_kind_of_text_it_is(undersong: Undersong) -> None:

@@ -1,13 +1,11 @@
-"""What moved the offline judge's scores of a text: n-grams with their share of a trait, sentences of a signal."""
+"""What moved the offline judge's scores of a text: n-grams with their share of a trait."""
 
 from __future__ import annotations
 
 import msgspec
 import numpy as np
 
-from undersong.judges.offline import SHOWN, Artefacts
 from undersong.ml import ngrams
-from undersong.ml.prototypes import Prototypes
 from undersong.ml.trait_heads import Heads
 from undersong.models import TRAITS
 
@@ -19,15 +17,6 @@ class WordContribution(msgspec.Struct, frozen=True):
 
     words: str
     share: float
-
-
-class SignalSentence(msgspec.Struct, frozen=True):
-    """The sentence that shows a signal most: ``text[start:end]``, with the signal's score of the whole text."""
-
-    signal: str
-    score: float
-    start: int
-    end: int
 
 
 class TraitContributions:
@@ -66,18 +55,3 @@ def word_contributions(heads: Heads, text: str, trait: str) -> tuple[WordContrib
     raised = [each for each in ranked[:GRAMS] if each[0] > 0]
     lowered = [each for each in ranked[::-1][:GRAMS] if each[0] < 0]
     return tuple(WordContribution(words, round(share, 4)) for share, words in [*raised, *lowered])
-
-
-def signal_sentences(artefacts: Artefacts, prototypes: Prototypes, text: str) -> tuple[SignalSentence, ...]:
-    """The signals of a text that are .5 or more, the highest first, each with its strongest sentence."""
-    embedded = artefacts.vectors.embed([text])
-    if not embedded.spans[0]:
-        return ()
-    signals = prototypes.score(embedded)
-    scores = signals.scores[0].tolist()
-    places = sorted((place for place, score in enumerate(scores) if score >= SHOWN), key=lambda at: (-scores[at], at))
-    spans = [embedded.spans[0][signals.strongest[0, place]] for place in places]
-    return tuple(
-        SignalSentence(prototypes.ids[place], scores[place], span.start, span.end)
-        for place, span in zip(places, spans, strict=True)
-    )

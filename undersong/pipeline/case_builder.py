@@ -231,7 +231,6 @@ def _paid_facts(options: Options, judge: Judge) -> dict[str, Any]:
 WORDS = 3  # told per trait
 MOST = 200  # findings whose scores are told, the gravest first: those that a report tells in full
 MessageKey = tuple[str, str]
-ContributionLookup = Callable[[MessageKey], TraitContributions]
 
 
 def with_attribution(

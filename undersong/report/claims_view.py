@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from undersong.core.text import counted
@@ -66,9 +65,3 @@ def ledger_words(case: Case) -> tuple[str, ...]:
     """The balance of all sessions in a sentence."""
     words = balance_words(case.sessions)
     return (f"What agents say of their work: {words}.",) if words else ()
-
-
-def kinds_words(claims: Sequence[LedgerClaim]) -> str:
-    """How many claims there are of each kind."""
-    kinds = Counter(claim.kind for claim in claims)
-    return ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common())

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -149,7 +149,6 @@ def _catalogue() -> Iterator[str]:
         yield f"- {indicator.id}: {indicator.description}"
 
 
-Framing = Literal["data_first", "question_first"]
 SPEAKERS: dict[Role, str] = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 LOW, HIGH = 0.25, 0.5  # averages up to and from which the history says so: .52 is high
 
