@@ -1,13 +1,20 @@
-"""Counts and names in words, and the hash of a text."""
+"""Counts and names in words, and the hashes of texts and values."""
 
 from __future__ import annotations
 
 import hashlib
 
+import msgspec
+
 
 def text_hash(text: str) -> str:
     """SHA-256 over a message's text; a lone surrogate is hashed as it stands."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def json_hash(value: object) -> str:
+    """SHA-256 over the JSON of a value, the keys of its objects in order."""
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

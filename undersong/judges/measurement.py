@@ -5,7 +5,6 @@ What `judge validate --apply` records are maps from a judge's scores to labels, 
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -156,11 +155,6 @@ def mapped_row(row: Row, maps: Mapping[str, ScoreMap]) -> Row:
         return row
     reading = msgspec.structs.replace(row.reading, unmapped=row.traits)
     return msgspec.structs.replace(row, traits=mapped_traits(row.traits, maps), reading=reading)
-
-
-def maps_hash(maps: Mapping[str, ScoreMap]) -> str:
-    """SHA-256 over the maps."""
-    return hashlib.sha256(msgspec.json.encode(maps, order="sorted")).hexdigest()
 
 
 def maps_of(parameters: Mapping[str, object]) -> dict[str, ScoreMap]:

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from undersong.core.text import text_hash
 from undersong.datafiles.yaml_loader import MODELS
 from undersong.judges.protocol import Judge, Question
 from undersong.ml import model_file, static_vectors
@@ -131,7 +132,7 @@ class OfflineJudge(Judge):
             state="scored",
             judge=self.name,
             judge_hash=self.hash,
-            message_hash=_sha256(question.message.text),
+            message_hash=text_hash(question.message.text),
             traits=dict(zip(TRAITS, traits, strict=True)),
             signals=dict(zip(self.prototypes.ids, scores, strict=True)),
             domain="measured" if measured else "unmeasured",
@@ -151,7 +152,7 @@ class OfflineJudge(Judge):
             state="unread",
             judge=self.name,
             judge_hash=self.hash,
-            message_hash=_sha256(text),
+            message_hash=text_hash(text),
             width="none",
             reason="nothing in its text is known to the model" if text.strip() else "no text to read",
         )
@@ -167,10 +168,6 @@ def _raw(scorer: Scorer, texts: Sequence[str]) -> Array:
     nothing = np.full(scorer.size, np.nan)
     scores = [scorer.raw(text) if text.strip() else None for text in texts]
     return np.stack([nothing if each is None else each for each in scores]) if scores else nothing[None, :][:0]
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def load_artefacts(folder: Path) -> Artefacts:

@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 
 from undersong import __version__
+from undersong.core.text import json_hash
 from undersong.errors import InputError, NothingReadError, UsageError
-from undersong.judges.measurement import PARAMETER, maps_hash, panel_agreement
+from undersong.judges.measurement import PARAMETER, panel_agreement
 from undersong.judges.stance import stance_hashes, stance_signals
 from undersong.models import (
     Case,
@@ -150,7 +151,7 @@ def _audited(
         | rule_hashes()
         | stance_hashes()
         | pattern_hashes(rules)
-        | ({PARAMETER: maps_hash(run.maps)} if run.maps else {})
+        | ({PARAMETER: json_hash(run.maps)} if run.maps else {})
         | (judge.sequence_hashes if sequences else {}),
     )
     return case, run.rows

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from undersong.core.text import text_hash
 from undersong.datafiles.scan_config import CodeRule, CodeTool, CommentRule
 from undersong.models import CodeBlock, Message, ToolCall
 
@@ -126,7 +127,7 @@ def _of_fence(text: str, fence: Fence) -> ExtractedCode:
     path = _PATH_IN_INFO.search(fence.info)
     code = normalise_code(text[fence.code_start : fence.code_end])
     block = CodeBlock(
-        sha256=_hash(code),
+        sha256=text_hash(code),
         lang=lang.lower() or None,
         path=(path["named"] or path["bare"]) if path else None,
         lines=code.count("\n") + 1 if code else 0,
@@ -189,7 +190,7 @@ def _decoded(value: Any) -> Any:
 
 def _of_input(new: str, old: str | None, path: str | None, tool: CodeTool) -> ExtractedCode:
     code = normalise_code(new)
-    block = CodeBlock(sha256=_hash(code), kind=tool.kind, path=path, lines=code.count("\n") + 1 if code else 0)
+    block = CodeBlock(sha256=text_hash(code), kind=tool.kind, path=path, lines=code.count("\n") + 1 if code else 0)
     return ExtractedCode(block, code, None if old is None else normalise_code(old))
 
 
@@ -200,10 +201,6 @@ def _first_text(arguments: dict[str, Any], keys: Iterable[str]) -> str | None:
 def _patch_path(patch: str) -> str | None:
     match = _PATH_IN_PATCH.search(patch)
     return match["path"] if match else None
-
-
-def _hash(code: str) -> str:
-    return hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 LONGEST = 200_000  # characters of a command that are looked at

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from undersong import __version__
 from undersong.core.manifest import Manifest
+from undersong.core.text import json_hash
 from undersong.errors import UndersongError, UsageError
-from undersong.judges.measurement import PARAMETER, maps_hash, maps_of
+from undersong.judges.measurement import PARAMETER, maps_of
 from undersong.judges.offline import OfflineJudge, model_hash, open_judge
 from undersong.verify.manifest_check import Discrepancy, NotPossibleError
 
@@ -51,7 +52,7 @@ def installed_hashes(
             broken.append(Discrepancy(what=error.what, where=error.where or "rules"))
     judges = {str(manifest.parameters.get("judge", "")), *(use.judge for use in manifest.judges)} - {""}
     if maps := maps_of(manifest.parameters):
-        hashes[PARAMETER] = maps_hash(maps)  # the report holds them whole
+        hashes[PARAMETER] = json_hash(maps)  # the report holds them whole
     if model is not None:
         hashes |= model.judge.hashes
     for name in sorted({part for each in judges for part in panel_names(each)} - {OFFLINE}):

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
-
-import msgspec
 
 from undersong.judges.llm.client import KeyedRequest, ModelClient, Stored
 from undersong.judges.llm.prompts import RenderedPrompt, shipped_prompts
@@ -58,11 +55,6 @@ def _text(model: ModelClient, body: bytes) -> str:
     if completion.stop == "length":
         raise UnusableError("it runs on to its longest")
     return completion.text
-
-
-def hashed(parts: object) -> str:
-    """SHA-256 of the JSON of some parts."""
-    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 
 def run_sync(work: Coroutine[Any, Any, R]) -> R:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from undersong.core.text import text_hash
+from undersong.core.text import json_hash, text_hash
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import JudgeError, UsageError
 from undersong.judges.limits import CONCURRENCY, FAILED, TIMEOUT, MemoryLedger, RunLimits
-from undersong.judges.llm.answering import AnswerSteps, RefusedError, hashed, run_sync, with_repair
+from undersong.judges.llm.answering import AnswerSteps, RefusedError, run_sync, with_repair
 from undersong.judges.llm.batches import WAITS, BatchSettlement, OpenRequests, collect_and_submit
 from undersong.judges.llm.budget import Budget, BudgetExhaustedError
 from undersong.judges.llm.client import (
@@ -105,7 +105,7 @@ class LLMJudge(Judge):
         self.hashes, self.sequence_hashes = judge_hashes(), sequence_hashes()
         self.prompt_hash = questions_hash()
         named = {tier: model.spec.name for tier, model in sorted(self.models.items())}
-        self.hash = hashed([named, self.prompt_hash, answer_checks_hash(), limits.framing])
+        self.hash = json_hash([named, self.prompt_hash, answer_checks_hash(), limits.framing])
         self.ledger = limits.ledger or MemoryLedger()
         self.budget = limits.shared_budget or Budget(limits)
         self.calibrated = False
@@ -185,7 +185,7 @@ class LLMJudge(Judge):
         text, context = text_hash(question.message.text), question.context_hash
         parts = [text, context, model.spec.name, self.prompt_hash, depth, self.limits.framing, self.limits.sample]
         request = model.request(prompt.system, with_repair(prompt, repair), depth, answer_schema)
-        key = hashed(parts)
+        key = json_hash(parts)
         return KeyedRequest(model, request, key, self.prompt_hash, text, context, depth, attempt=1 if repair else 0)
 
     async def _evaluation(self, client: CachingClient, question: Question) -> Evaluation:
@@ -372,7 +372,7 @@ class LLMJudge(Judge):
             self.limits.sample,
         ]
         request = model.request(prompt.system, with_repair(prompt, repair), "standard", confirm_schema)
-        hashes = hashed(parts), self.prompt_hash, hashed(texts), hashed([context, who])
+        hashes = json_hash(parts), self.prompt_hash, json_hash(texts), json_hash([context, who])
         return KeyedRequest(model, request, *hashes, "confirm", attempt=1 if repair else 0)
 
 

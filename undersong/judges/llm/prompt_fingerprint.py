@@ -6,14 +6,12 @@ every comment, and have answers paid for again that still hold.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-import msgspec
-
+from undersong.core.text import json_hash
 from undersong.judges.llm.injection import injection_hashes, suspicious
 from undersong.judges.llm.prompts import render_question, render_segment, shipped_prompts
 from undersong.judges.llm.response import UnusableError, answer_schema, checked, confirm_schema, confirmed
@@ -30,13 +28,13 @@ ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool", "participant",
 @cache
 def questions_hash() -> str:
     """SHA-256 over all that is asked: prompt files, taxonomy, the form of answers, and how a question is put."""
-    return _hash([shipped_prompts().hash, _schemas(), *_questions()])
+    return json_hash([shipped_prompts().hash, _schemas(), *_questions()])
 
 
 @cache
 def answer_checks_hash() -> str:
     """SHA-256 over what is made of answers: what is checked of them, and what the injection flag knows."""
-    return _hash([sorted(injection_hashes().items()), [suspicious(text) for text in _pleas()], *_readings()])
+    return json_hash([sorted(injection_hashes().items()), [suspicious(text) for text in _pleas()], *_readings()])
 
 
 def judge_hashes() -> dict[str, str]:
@@ -169,7 +167,3 @@ def _outcome(check: Callable[[str], Any], text: str) -> Any:
         return check(text)
     except UnusableError as error:
         return str(error)
-
-
-def _hash(parts: Any) -> str:
-    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()

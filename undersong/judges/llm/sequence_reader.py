@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from undersong.core.text import text_hash
+from undersong.core.text import json_hash, text_hash
 from undersong.judges.limits import LedgerEntry
-from undersong.judges.llm.answering import AnswerSteps, RefusedError, hashed, run_sync, with_repair
+from undersong.judges.llm.answering import AnswerSteps, RefusedError, run_sync, with_repair
 from undersong.judges.llm.budget import BudgetExhaustedError
 from undersong.judges.llm.client import CachingClient, KeyedRequest
 from undersong.judges.llm.prompts import RenderedPrompt
@@ -36,7 +36,7 @@ DEPTH = "sequence"  # how the ledger tells these questions from those about mess
 def sequence_hash(shapes: tuple[PatternShape, ...]) -> str:
     """SHA-256 over the stable part of the questions and the form of their answers."""
     forms = [sequence_schema(shapes, lengths=lengths) for lengths in (True, False)]
-    return hashed([sequence_system(shapes), forms])
+    return json_hash([sequence_system(shapes), forms])
 
 
 def read_all(
@@ -102,10 +102,10 @@ def keyed(
     return KeyedRequest(
         model,
         request,
-        hashed(parts),
+        json_hash(parts),
         prompt_hash,
-        hashed(shown),
-        hashed([window.agent]),
+        json_hash(shown),
+        json_hash([window.agent]),
         DEPTH,
         attempt=1 if repair else 0,
     )

@@ -19,7 +19,6 @@ from undersong.patterns.language.expressions import (
     Compare,
     Either,
     Field,
-    Member,
     Node,
     Number,
     Text,
@@ -34,6 +33,7 @@ from undersong.patterns.language.types import single_variable
 from undersong.patterns.language.values import MATCH
 from undersong.patterns.reference.partitions import Entry, PartitionGroup, Timeline, groups
 from undersong.patterns.reference.search import filtered
+from undersong.patterns.vectorized.aggregates import value_in_row
 from undersong.patterns.vectorized.exact_sum import I, NotVectorizable
 from undersong.patterns.vectorized.rule_plan import plan
 from undersong.patterns.vectorized.run import TableSearch
@@ -173,7 +173,7 @@ def row_requirements(part: Node) -> Iterator[RowRequirement]:
     if least > 0:
         yield from _counted(part.left, least)
     if isinstance(part.left, Call) and isinstance(part.right, Number | Text) and _of_one_row(part.left, part.operator):
-        of_row = Compare(part.operator, _of_one(part.left.arguments[0]), part.right)
+        of_row = Compare(part.operator, value_in_row(part.left.arguments[0]), part.right)
         yield RowRequirement(1, (RowKind(single_variable(part.left), of_row),))
 
 
@@ -221,7 +221,7 @@ def _count(term: Node) -> RowKind | None:
     if not isinstance(term, Call) or term.name != "count":
         return None
     value = term.arguments[0]
-    return RowKind(single_variable(term), None if isinstance(value, Variable) else _of_one(value))
+    return RowKind(single_variable(term), None if isinstance(value, Variable) else value_in_row(value))
 
 
 def _once(term: Node) -> RowKind | None:
@@ -229,14 +229,6 @@ def _once(term: Node) -> RowKind | None:
     if not isinstance(term, Call) or term.name != "least" or len(term.arguments) != 2 or _ONCE not in term.arguments:
         return None
     return next((kind for each in term.arguments if (kind := _count(each))), None)
-
-
-def _of_one(tree: Node) -> Node:
-    """A condition on a variable's rows as one on a single row."""
-    for part in walk(tree):
-        if isinstance(part, Member):
-            tree = replaced(tree, part, Field(part.name))
-    return tree
 
 
 def family_size(rules: Iterable[PatternRule], timelines: Sequence[Timeline], run: TableSearch) -> int:
