@@ -41,7 +41,7 @@ from undersong.patterns.reference.partitions import timelines
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance, false_discovery
 from undersong.patterns.significance.necessary_conditions import possible_pairs
-from undersong.routing.audit_sample import clopper_pearson
+from undersong.routing.budget import clopper_pearson
 
 ALPHAS = (0.01, 0.05, 0.2)
 LIMITS = (0.05, 0.1, 0.2)

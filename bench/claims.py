@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from undersong.formats.ingest import read
 from undersong.models import Conversation, LedgerClaim, SessionVerdict
 from undersong.models.verdict import balance
-from undersong.routing.audit_sample import clopper_pearson
+from undersong.routing.budget import clopper_pearson
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import yaml
 
 from undersong.judges.llm.injection import suspicious
-from undersong.routing.audit_sample import clopper_pearson
+from undersong.routing.budget import clopper_pearson
 
 HERE = Path(__file__).parent
 KNOWN = HERE.parent / "tests" / "judges" / "attacks.yaml"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from undersong.models import Conversation, Message, Scan, SessionVerdict
-from undersong.routing.audit_sample import clopper_pearson
+from undersong.routing.budget import clopper_pearson
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
 

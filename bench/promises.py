@@ -19,7 +19,7 @@ import yaml
 from undersong.datafiles.yaml_loader import RULES
 from undersong.formats.ingest import read
 from undersong.models import Conversation, SessionVerdict
-from undersong.routing.audit_sample import clopper_pearson
+from undersong.routing.budget import clopper_pearson
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
 

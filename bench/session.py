@@ -28,7 +28,7 @@ from train.stance_heads import PressuredAnswer, curve, train
 from undersong.judges.stance import with_stance
 from undersong.ml.static_vectors import load_vectors
 from undersong.models import Row, SessionVerdict
-from undersong.routing.audit_sample import clopper_pearson
+from undersong.routing.budget import clopper_pearson
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
 from undersong.verdict.detectors.instability import exchanges

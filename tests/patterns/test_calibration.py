@@ -26,7 +26,7 @@ from undersong.patterns.significance.estimate import chance, estimate_significan
 from undersong.patterns.significance.necessary_conditions import possible_pairs
 from undersong.patterns.significance.permutations import draw_permutations, key_of, looks_elsewhere
 from undersong.patterns.tools.rule_tests import table
-from undersong.routing.audit_sample import clopper_pearson
+from undersong.routing.budget import clopper_pearson
 
 ELSEWHERE = [each for each in all_rules() if looks_elsewhere(each)]
 MOODS: list[dict[str, float]] = [

@@ -17,8 +17,7 @@ from undersong.models import Conversation, Row, encode
 from undersong.pipeline.options import Options
 from undersong.pipeline.scan_export import stream
 from undersong.pipeline.scan_export.stream import scan_rows
-from undersong.routing.audit_sample import draws
-from undersong.routing.budget import TRIAGE, level_of, within_share
+from undersong.routing.budget import TRIAGE, draws, level_of, within_share
 from undersong.routing.route import load_policy, propose, route, with_upgrades
 from undersong.scan import load_book, scan_conversation
 

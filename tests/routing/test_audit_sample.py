@@ -10,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undersong.models import Message
-from undersong.routing.audit_sample import NEVER, draws
-from undersong.routing.budget import BACKWARDS, NOTHING, TRIAGE, UNSCORED, DemandHistogram, level_of, within_share
+from undersong.routing.budget import (
+    BACKWARDS,
+    NEVER,
+    NOTHING,
+    TRIAGE,
+    UNSCORED,
+    DemandHistogram,
+    draws,
+    level_of,
+    within_share,
+)
 
 LEAST, RATE = 30, 0.01
 

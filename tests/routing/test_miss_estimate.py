@@ -9,7 +9,7 @@ import pytest
 
 from undersong.models import Missed, Row, decode, encode
 from undersong.report.narrative import missed_words
-from undersong.routing.audit_sample import Census, Stratum, clopper_pearson, estimate, is_harmful
+from undersong.routing.budget import Census, Stratum, clopper_pearson, estimate, is_harmful
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from undersong.models import TRAITS, Row, decode
 from undersong.patterns.catalog import all_rules, named
 from undersong.patterns.detect import detect
-from undersong.routing.audit_sample import is_harmful
+from undersong.routing.budget import is_harmful
 from undersong.rows.corpus_scales import RowSpool, absolute_rows, ranks_of, with_scale
 
 

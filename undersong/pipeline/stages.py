@@ -18,8 +18,7 @@ from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, InputFile, Problem, Row, SessionVerdict
 from undersong.pipeline.evaluate import FailureTally, HistoryLookup, RoutedThread, evaluate, not_scored
 from undersong.pipeline.options import Options, Progress, chosen, matched_none, reading_cutoff
-from undersong.routing.audit_sample import Census
-from undersong.routing.budget import NOTHING, BudgetCutoff, DemandHistogram
+from undersong.routing.budget import NOTHING, BudgetCutoff, Census, DemandHistogram
 from undersong.routing.lookback import LookBackIndex
 from undersong.routing.route import load_policy, propose, read_demand, route, with_upgrades
 from undersong.rows.binary import with_event_times

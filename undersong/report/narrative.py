@@ -20,7 +20,7 @@ from undersong.models import (
     by_pattern,
 )
 from undersong.report.sequence_words import reading_words
-from undersong.routing.audit_sample import at_most
+from undersong.routing.budget import at_most
 from undersong.rows.corpus_scales import signals_above_null
 
 DEAREST = 5  # conversations whose tokens a report names

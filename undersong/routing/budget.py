@@ -1,15 +1,28 @@
-"""What asks to be read, counted over a run, and where a budget or a recall target cuts it off."""
+"""How much is read: where a budget or a recall target cuts off what asks to be read, and the audit sample.
+
+Of what the router leaves out, the messages that a hash draws are read all the same; they tell how much was missed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import heapq
+from bisect import insort
+from collections.abc import Callable, Iterator, Sequence
+from math import exp, lgamma, log, log1p
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from undersong.models import TIERS, Record, Tier
-from undersong.routing.audit_sample import Draws, Levels, LowestDraws
+from undersong.models import NEGATIVE_TRAITS, TIERS, Message, Missed, Record, Row, Tier
 
+Draws = npt.NDArray[np.float64]
+Levels = npt.NDArray[np.int16]
+NEVER = 1.0  # the draw of a message without text: no rate reaches it
+DIGEST = 32  # bytes of a SHA-256
+_DROPPED_BITS = 1 << 11  # bits of the hash that a double has no room for
 # The order in which a budget is spent. What a rule asks for comes before what is only probable.
 RANKS = ("deep_with_context", "deep", "focused", "backwards", "triage")
 BACKWARDS, TRIAGE = RANKS.index("backwards"), RANKS.index("triage")
@@ -120,3 +133,160 @@ def level_of(rank: int, triage: float | None) -> int:
     if triage is None and rank == TRIAGE:
         return UNSCORED
     return rank * WIDTH + STEPS - round((triage or 0.0) * STEPS)
+
+
+def draws(seed: int, messages: Sequence[Message]) -> Draws:
+    """A number in [0, 1) for each message, NEVER for one without text; drawn is what lies below the run's rate.
+
+    It hashes ``seed``, conversation and id, so it depends on nothing else in the run; ids may repeat between threads.
+    """
+    begun = {
+        name: f"{seed}\0{name}\0".encode("utf-8", "surrogatepass")
+        for name in {message.conversation for message in messages}
+    }
+    digests = [
+        hashlib.sha256(begun[message.conversation] + message.id.encode("utf-8", "surrogatepass")).digest()
+        for message in messages
+    ]
+    high = np.frombuffer(b"".join(digests), dtype=">u8")[:: DIGEST // 8]
+    numbers: Draws = (high // _DROPPED_BITS) / float(1 << 53)
+    silent = [place for place, message in enumerate(messages) if not message.text or message.text.isspace()]
+    if silent:
+        numbers[silent] = NEVER
+    return numbers
+
+
+class LowestDraws:
+    """The lowest draws of each level of a run, as many as the sample has to have: enough to know its rate exactly."""
+
+    def __init__(self, levels: int, least: int) -> None:
+        self._least = least
+        self._drawn: dict[int, list[float]] = {}
+        self._limits = np.full(levels, NEVER if least else 0.0)
+
+    def add(self, levels: Levels, drawn: Draws) -> None:
+        """Messages by their level and draw."""
+        for index in np.flatnonzero(drawn < self._limits[levels]).tolist():
+            level = int(levels[index])
+            own = self._drawn.setdefault(level, [])
+            insort(own, float(drawn[index]))
+            if len(own) >= self._least:
+                del own[self._least :]
+                self._limits[level] = own[-1]
+
+    def rate(self, above: int, rate: float) -> float:
+        """The rate for what lies above a level: ``rate``, or the lowest one that draws ``least`` messages or all."""
+        if not self._least:
+            return rate
+        left_out = (own for level, own in self._drawn.items() if level > above)
+        lowest = heapq.nsmallest(self._least, (draw for own in left_out for draw in own))
+        if len(lowest) < self._least:
+            return 1.0 if lowest else 0.0
+        return max(rate, float(np.nextafter(lowest[-1], NEVER)))
+
+
+Interval = tuple[float, float, float]  # estimate, low, high
+
+HARMFUL = 0.5  # a negative trait from here on, by the judge of the run
+CONFIDENCE = 0.95
+BISECTIONS = 60  # halvings of [0, 1]: far below a double's precision
+
+
+class Stratum(NamedTuple):
+    """Messages that were drawn at one rate: how many there are, how many were read, how many of these are harmful."""
+
+    messages: int
+    read: int
+    harmful: int
+
+
+class Census:
+    """Counts the rows of a run for the estimate, without keeping them."""
+
+    def __init__(self) -> None:
+        self._left_out = self._read = self._harmful = self._routed_harmful = self._routed_unread = 0
+
+    def add(self, row: Row, *, blank: bool = False) -> None:
+        """Count one row; a blank message can neither be read nor be harmful."""
+        harmful = is_harmful(row)
+        if row.width != "none" and not row.sampled:
+            self._routed_harmful += harmful
+            self._routed_unread += row.state != "scored" and not blank
+        elif not blank:
+            self._left_out += 1
+            self._read += row.absolute_scores is not None
+            self._harmful += harmful
+
+    def missed(self) -> Missed:
+        """The estimate, or the exact count where the judge read all that the router left out."""
+        result = estimate(Stratum(self._left_out, self._read, self._harmful), self._routed_harmful)
+        return msgspec.structs.replace(result, routed_unread=self._routed_unread)
+
+
+def is_harmful(row: Row) -> bool:
+    """Whether the judge gave any negative trait .5 or more; an unread message is not known to be."""
+    return any(score >= HARMFUL for trait, score in (row.absolute_scores or {}).items() if trait in NEGATIVE_TRAITS)
+
+
+def estimate(stratum: Stratum, routed_harmful: int) -> Missed:
+    """Harmful messages among those left out: the drawn ones by Clopper-Pearson, scaled to all.
+
+    ``number`` and ``rate`` are None where there are messages and none of them was read.
+    """
+    left_out, read, harmful = stratum
+    counted = Missed(
+        left_out=left_out, sampled=read, harmful=harmful, routed_harmful=routed_harmful, exact=read == left_out
+    )
+    if left_out and not read:
+        return counted
+    number = _scaled(stratum)
+    rate = _map_interval(number, lambda part: part / left_out if left_out else 0.0)
+    share = _map_interval(number, lambda part: part / (part + routed_harmful) if part + routed_harmful else 0.0)
+    return msgspec.structs.replace(counted, number=number, rate=rate, share=share)
+
+
+def _map_interval(values: Interval, function: Callable[[float], float]) -> Interval:
+    value, low, high = values
+    return function(value), function(low), function(high)
+
+
+def clopper_pearson(successes: int, trials: int) -> tuple[float, float]:
+    """The exact binomial interval of a share, at ``CONFIDENCE``.
+
+    >>> low, high = clopper_pearson(0, 30)
+    >>> round(low, 3), round(high, 3)
+    (0.0, 0.116)
+    """
+    low, risk = 0.0, 1 - CONFIDENCE
+    if successes:
+        low = _root(lambda p: 1 - at_most(successes - 1, trials, p) >= risk / 2)
+    high = 1.0 if successes == trials else _root(lambda p: at_most(successes, trials, p) <= risk / 2)
+    return low, high
+
+
+def _scaled(stratum: Stratum) -> Interval:
+    """The number of harmful messages; what was read is certain, so the interval stays between its counts."""
+    messages, read, harmful = stratum
+    if messages == read:
+        return float(harmful), float(harmful), float(harmful)
+    low, high = clopper_pearson(harmful, read)
+    least, most = float(harmful), float(messages - (read - harmful))
+    return messages * harmful / read, max(low * messages, least), min(high * messages, most)
+
+
+def _root(reached: Callable[[float], bool]) -> float:
+    """The share at which a condition that only turns true with rising share does so."""
+    low, high = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+def at_most(successes: int, trials: int, share: float) -> float:
+    """The chance of at most so many successes."""
+    if not 0.0 < share < 1.0:
+        return 1.0 if share <= 0.0 or successes >= trials else 0.0
+    whole, yes, no = lgamma(trials + 1), log(share), log1p(-share)
+    logs = (whole - lgamma(k + 1) - lgamma(trials - k + 1) + k * yes + (trials - k) * no for k in range(successes + 1))
+    return min(1.0, sum(map(exp, logs)))

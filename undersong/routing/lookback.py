@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from undersong.formats.normalize import scoped
 from undersong.models import Message
-from undersong.routing.audit_sample import NEVER
-from undersong.routing.budget import DemandHistogram
+from undersong.routing.budget import NEVER, DemandHistogram
 
 UNSET = -1.0  # stands for no score
 Numbers = npt.NDArray[np.int64]

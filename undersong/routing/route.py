@@ -15,8 +15,7 @@ from undersong.datafiles import yaml_loader
 from undersong.datafiles.scan_config import tier_of
 from undersong.models import TIERS, Conversation, Depth, Message, Route, Scan, ThreadScan, Tier, Width
 from undersong.models.row import REPEAT_FLAGS, THREAD_SIGNAL, flagged_before
-from undersong.routing.audit_sample import NEVER, Draws, Levels, draws
-from undersong.routing.budget import TRIAGE, UNSCORED, BudgetCutoff, level_of, rank_of
+from undersong.routing.budget import NEVER, TRIAGE, UNSCORED, BudgetCutoff, Draws, Levels, draws, level_of, rank_of
 from undersong.routing.lookback import DirectedMessage
 
 DEPTHS: dict[Tier, Depth] = {

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undersong.models import Message, Observed, Role, Route, Row, Scan, SourceRef, Tier, Width
-from undersong.routing.audit_sample import Draws, Levels
-from undersong.routing.budget import BACKWARDS, STEPS, TRIAGE, UNSCORED, WIDTH, BudgetCutoff
+from undersong.routing.budget import BACKWARDS, STEPS, TRIAGE, UNSCORED, WIDTH, BudgetCutoff, Draws, Levels
 from undersong.routing.route import UNREAD, called_for, decide_route
 
 Lengths = npt.NDArray[np.int32]

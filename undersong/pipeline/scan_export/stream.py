@@ -21,8 +21,7 @@ from undersong.formats.spool import SpillFile, Spool, SpooledConversation
 from undersong.models import Conversation, Message, Problem, Route, Scan, encode
 from undersong.pipeline.options import Options, Progress, chosen, matched_none, reading_cutoff, silent
 from undersong.pipeline.scan_export.rows import Bytes, EncodedRows, RunRouting, encode_rows, patch_routes
-from undersong.routing.audit_sample import NEVER, Draws, Levels, draws
-from undersong.routing.budget import DemandHistogram
+from undersong.routing.budget import NEVER, DemandHistogram, Draws, Levels, draws
 from undersong.routing.lookback import DirectedMessage, LookBackIndex
 from undersong.routing.route import (
     Policy,
