@@ -357,7 +357,10 @@ def test_the_order_of_rows_does_not_change_a_verdict(rows: list[Row]) -> None:
 
 def test_rule_files_are_named_for_the_manifest() -> None:
     session = {f"session/{path.name}" for path in (RULES / "session").glob("*.yaml")}
-    of_verdicts, of_findings = {"constitution", "mechanisms", "smoking_guns"}, {"noise", "outcomes", "confidence"}
+    of_verdicts, of_findings = (
+        {"constitution", "mechanisms", "smoking_guns"},
+        {"noise", "outcomes", "confidence", "leads"},
+    )
     assert set(rule_hashes()) == {f"{name}.yaml" for name in of_verdicts | of_findings} | session
     assert all(len(value) == 64 for value in rule_hashes().values())
 
