@@ -29,12 +29,14 @@ from bench.talks.rows import rows as talk_rows
 from bench.talks.score import one_name, read_lines, speakers
 from bench.worlds.build import build_world
 from bench.worlds.pool import load_vectors
+from train.development import TRAIT_LABELS
 from undersong.datafiles.yaml_loader import RULES
-from undersong.models import Finding
+from undersong.models import Finding, Row
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import detect
 from undersong.patterns.significance.confidence import FILE, LogisticWeights, ReadingCounts
 from undersong.patterns.significance.finding_features import FEATURES, finding_features
+from undersong.rows.jsonl import row_of
 
 Json = dict[str, Any]
 HEAD = """\
@@ -46,8 +48,10 @@ HEAD = """\
 """
 ROUGH, QUIET, SEED = 40, 20, 1  # rough worlds with plants, without, and their seed
 READ = 0.47  # share of their messages that are read
-OF_TALK = ("strength", "rival", "bound")  # of some hundred findings no more can be learnt
+OF_TALK = ("strength", "rival", "bound", "public")  # of some hundred findings no more can be learnt
 RIDGE = 0.3  # scikit-learn's C
+POSTS = Path(__file__).parent / "labels" / "post_findings.jsonl"
+TALKERS, POSTERS = 443, 151  # speakers of dev and more, agents of the posts
 MORE = Path("bench/talks/more")  # further planted conversations, see docs/benchmark.md
 OVERLAP = 0.5  # Jaccard index from which a finding names a plant, as in the scorer of the planted sets
 
@@ -83,14 +87,7 @@ def counted(folder: Path) -> ReadingCounts:
 
 def of_talks(*folders: Path) -> Labelled:
     """The findings of rules with indicators on the readings of some sets of conversations."""
-    parts = [_of_talks(folder) for folder in folders]
-    speaking = [len(speakers(read_lines(folder / "messages.jsonl"))) for folder in folders]
-    return Labelled(
-        patterns=[name for part in parts for name in part.patterns],
-        features=[row for part in parts for row in part.features],
-        true=[value for part in parts for value in part.true],
-        share=sum(part.share * count for part, count in zip(parts, speaking, strict=True)) / sum(speaking),
-    )
+    return joined(*((_of_talks(folder), len(speakers(read_lines(folder / "messages.jsonl")))) for folder in folders))
 
 
 def _of_talks(folder: Path) -> Labelled:
@@ -108,6 +105,51 @@ def _of_talks(folder: Path) -> Labelled:
     ]
     share = len(shapes) / len(speakers(messages))
     return Labelled([each.pattern for each in findings], finding_features(findings, rows), true, share)
+
+
+def of_posts(data: Path) -> Labelled:
+    """The findings of rules with indicators on real posts of agents, each called right or wrong by a reader of them.
+
+    What the reader called arguable is left out. ``POSTS`` has the verdicts by agent, pattern and messages.
+    """
+    verdicts = {(row["agent"], row["pattern"], *row["message_ids"]): row["verdict"] for row in read_lines(POSTS)}
+    with gzip.open(data / TRAIT_LABELS, "rt", encoding="utf-8") as lines:
+        posts = [_post(json.loads(line), place) for place, line in enumerate(lines)]
+    findings = detect(posts, [rule for rule in load_rules() if "indicators" in rule.needs]).findings
+    labelled = Labelled([], [], [], len({row["agent"] for row in read_lines(POSTS) if row["verdict"] == "right"}))
+    for finding, features in zip(findings, finding_features(findings, posts), strict=True):
+        verdict = verdicts.get((finding.agent, finding.pattern, *finding.message_ids))
+        if verdict in ("right", "wrong"):
+            labelled.patterns.append(finding.pattern)
+            labelled.features.append(features)
+            labelled.true.append(verdict == "right")
+    return labelled._replace(share=labelled.share / len({row.agent for row in posts}))
+
+
+def _post(row: Json, place: int) -> Row:
+    (message,), labels = row["messages"], row["labels"]
+    cells = {
+        "id": row["conversation_id"],
+        "conversation": labels.get("submolt") or "moltbook",
+        "agent": message["author"],
+        "role": "agent",
+        "time": message["ts"],
+        "tier": "deep",
+        "state": "scored",
+        "traits": labels["traits"],
+        "indicators": labels["indicators"],
+    }
+    return row_of(cells, place)
+
+
+def joined(*parts: tuple[Labelled, int]) -> Labelled:
+    """Several labelled sets as one; beside each the number of its agents."""
+    return Labelled(
+        patterns=[name for part, _ in parts for name in part.patterns],
+        features=[row for part, _ in parts for row in part.features],
+        true=[value for part, _ in parts for value in part.true],
+        share=sum(part.share * count for part, count in parts) / sum(count for _, count in parts),
+    )
 
 
 def of_worlds(worlds: Sequence[tuple[Json, Json]]) -> Labelled:
@@ -139,8 +181,12 @@ def _names(finding: Finding, plant: Json) -> bool:
 
 
 def fitted(labelled: Labelled, names: Sequence[str], *, offsets: bool) -> LogisticWeights:
-    """A ridge logistic regression, its weights for features as they are (not standardised), to three decimals."""
-    patterns = sorted(set(labelled.patterns))
+    """A ridge logistic regression, its weights for features as they are (not standardised), to three decimals.
+
+    Of ``patterns`` those that were true at least once: of another one nothing is known.
+    """
+    seen = zip(labelled.patterns, labelled.true, strict=True)
+    patterns = sorted({name for name, true in seen if true})
     columns = [[row[name] for name in names] for row in labelled.features]
     kinds = [[pattern == each for each in patterns] if offsets else [] for pattern in labelled.patterns]
     table = np.hstack([np.array(columns, float), np.array(kinds, float).reshape(len(columns), -1)])
@@ -182,7 +228,8 @@ def main() -> None:
     counts = counted(arguments.set)
     lines = ["readings:", f"  planted: {counts.planted}", f"  innocent: {counts.innocent}"]
     lines += [f"  {name}: {list(getattr(counts, name))}  # with certainty 1, 2, 3, 4" for name in ("right", "wrong")]
-    by_indicators = fitted(of_talks(arguments.set, MORE), OF_TALK, offsets=False)
+    talks, posts = of_talks(arguments.set, MORE), of_posts(arguments.data)
+    by_indicators = fitted(joined((talks, TALKERS), (posts, POSTERS)), OF_TALK, offsets=False)
     by_scores = fitted(of_worlds(list(score_worlds(arguments.data))), FEATURES, offsets=True)
     for name, weights in (("scores", by_scores), ("indicators", by_indicators)):
         lines += [f"{name}:", f"  share: {weights.share}", f"  intercept: {weights.intercept}"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -61,11 +63,14 @@ def test_a_finding_that_a_reader_of_the_sequence_does_not_see_is_doubted() -> No
     )
 
 
-def test_the_shipped_weights_of_indicators_are_those_of_the_benchmark() -> None:
+@pytest.mark.skipif("UNDERSONG_DATA" not in os.environ, reason="needs the labelled data")
+def test_the_shipped_weights_of_indicators_are_those_of_the_benchmark_and_the_posts() -> None:
     from bench.talks.__main__ import HERE
-    from train.confidence import OF_TALK, fitted, of_talks
+    from train.confidence import OF_TALK, POSTERS, TALKERS, fitted, joined, of_posts, of_talks
 
-    assert fitted(of_talks(HERE / "dev", HERE / "more"), OF_TALK, offsets=False) == reference_figures().indicators
+    talks, posts = of_talks(HERE / "dev", HERE / "more"), of_posts(Path(os.environ["UNDERSONG_DATA"]))
+    labelled = joined((talks, TALKERS), (posts, POSTERS))
+    assert fitted(labelled, OF_TALK, offsets=False) == reference_figures().indicators
 
 
 WARM, COLD = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.1}, {"compassion": 0.1, "goodwill": 0.1}
