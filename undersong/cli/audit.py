@@ -33,6 +33,7 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
 from undersong.errors import NothingReadError, UsageError
 from undersong.models import LEVELS, Case, Conversation, Deduction
+from undersong.models.verdict import PROFILES
 from undersong.report.order import FindingResult, Result
 from undersong.stores.protocol import Store, open_store
 
@@ -61,6 +62,11 @@ PERCENT = NumberRange(0, 100)
     help="Score messages, read whole sequences with an LLM judge, or both.",
 )
 @prevalence_option
+@click.option(
+    "--profile",
+    type=click.Choice(PROFILES),
+    help="What kind of talk this is; default: by content. Decides which words a report uses.",
+)
 @click.option("--double-check", type=PERCENT, metavar="PERCENT", help="Read so many of the scored again, framed anew.")
 @chance_options
 @click.option("--rules", "rules", metavar="DIR", help="Pattern files to use instead of the shipped ones.")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import wraps
 from math import isnan
 from pathlib import Path
@@ -57,7 +58,9 @@ corpus_options = _options(  # PATH... and what chooses from them
     click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
     click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`."),
     click.option("--only", multiple=True, metavar="PATTERN", help="Only conversations whose id or title matches."),
-    click.option("--since", metavar="DATE", help="Only conversations with a message at or after this ISO date."),
+    click.option(
+        "--since", metavar="DATE", help="Only conversations with a message since this ISO date, or 30d, 2w, 12h ago."
+    ),
     click.option("--seed", default=0, show_default=True, help="Seed of all that is drawn."),
 )
 budget_options = _options(  # how much is read
@@ -316,12 +319,19 @@ def _would_destroy(target: Path, input_path: str) -> bool:
     return source.is_dir() and target.is_file() and source in target.parents and target.name.lower().endswith(SUFFIXES)
 
 
+_AGO = re.compile(r"(\d{1,5})([hdw])")
+_HOURS = {"h": 1, "d": 24, "w": 24 * 7}
+
+
 def _date(text: str | None) -> datetime | None:
     if text is None:
         return None
+    ago = _AGO.fullmatch(text.strip())
+    if ago:
+        return datetime.now(UTC) - timedelta(hours=int(ago[1]) * _HOURS[ago[2]])
     try:
         date = datetime.fromisoformat(text)
     except ValueError as error:
-        remedy = "write it like 2026-03-01 or 2026-03-01T12:00"
+        remedy = "write it like 2026-03-01, 2026-03-01T12:00 or 30d"
         raise UsageError(f"--since {text} is not a date", remedy=remedy) from error
     return date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -33,6 +33,7 @@ from undersong.report.narrative import (
     unassessed_words,
 )
 from undersong.report.sequence_words import sequence_words
+from undersong.report.work_view import duration_words, work_view
 
 SHOWN = 10  # findings and sessions on the screen; all of them are in the report
 
@@ -77,6 +78,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         },
         "rules_not_run": {each.pattern: each.reason for each in by_pattern(case.outcomes) if each.status != "ran"},
         "claims": _claims(case),
+        "work": _work(case),
         "sovereignty": [_session(session) for session in case.sessions],
         "problems": {
             kind: sum(each.kind == kind for each in case.problems) for kind in ("file", "record", "note", "judge")
@@ -143,12 +145,56 @@ def _claims(case: Case) -> dict[str, Any]:
     }
 
 
+def _work(case: Case) -> dict[str, Any] | None:
+    """The page on the work of coding agents, None where there is none."""
+    work = work_view(case)
+    if work is None:
+        return None
+    return {
+        "balance": work.balance,
+        "claims": [
+            {
+                "state": item.state,
+                "date": item.date,
+                "project": item.project,
+                "kind": item.claim.kind,
+                "sentence": item.claim.sentence.text,
+                "against": item.against,
+                "command": item.command,
+            }
+            for item in work.claims
+        ],
+        "bypasses": [{"project": project} | msgspec.to_builtins(item) for project, item in work.bypasses],
+        "repeated": [
+            {"project": project, "words": duration_words(row)} | msgspec.to_builtins(row)
+            for project, row in work.failures
+        ],
+    }
+
+
+def _work_lines(work: dict[str, Any] | None) -> Iterable[str]:
+    """The claims to look at, what was passed by, and where time was lost."""
+    if work is None:
+        return
+    for item in work["claims"]:
+        where = " · ".join(filter(None, (item["date"], one_line(item["project"], 50), item["kind"])))
+        yield f"  {item['state']}: {where}: “{one_line(item['sentence'], 160)}”"
+        yield f"    against it: {one_line(item['against'], 160)}"
+        yield f"    open it: {one_line(item['command'], 120)}"
+    for item in work["bypasses"]:
+        lines = one_line(" | ".join(item["lines"]), 160)
+        yield f"  {item['kind'].replace('_', ' ')}: {one_line(item['project'], 50)}, turn {item['position']}: {lines}"
+    for row in work["repeated"]:
+        yield f"  failed {row['words']}: {one_line(row['project'], 50)}: {one_line(row['command'], 120)}"
+
+
 def _session(session: SessionVerdict) -> dict[str, Any]:
     return {
         "conversation": session.conversation,
         "title": session.title,
         "score": session.score,
         "psychogenic_risk": session.psychogenic_risk,
+        "profile": session.profile,
         "assessed": sum(each.assessment == "assessed" for each in session.mechanisms),
         "mechanisms": len(session.mechanisms),
         "deductions": [[each.mechanism, each.points, each.message_id] for each in session.deductions],
@@ -183,6 +229,7 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     yield from _finding_lines(facts)
     if facts["claims"]["words"]:
         yield f"claims     {facts['claims']['words']}"
+    yield from _work_lines(facts["work"])
     yield from _session_lines(facts["sovereignty"])
     yield from _look_lines(facts)
     yield from (f"moments    {sentence}" for sentence in (*facts["smoking_guns"], *facts["noted"]))
@@ -262,13 +309,15 @@ def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
             coverage += f"; low coverage: {session['read']:,} of {counted(session['messages'], 'turn')} read by a judge"
         taken = Counter(mechanism_name(mechanism) for mechanism, _, _ in session["deductions"])
         why = ", ".join(f"{name} ×{count}" for name, count in taken.items()) or _no_points(session)
-        yield f"sovereignty {session['score']}/100{risk}: {why}: {_named(session)} ({coverage})"
+        name = "score" if session["profile"] == "coding" else "sovereignty"
+        yield f"{name:<10} {session['score']}/100{risk}: {why}: {_named(session)} ({coverage})"
     rest = len(scored) - SHOWN
     if rest > 0:
         yield f"  … and {counted(rest, 'more session')} with a score in the report"
     if len(scored) < len(sessions):
         without = counted(len(sessions) - len(scored), "session")
-        yield f"sovereignty not assessed for {without}: no mechanism could be looked for"
+        name = "score" if {each["profile"] for each in sessions} == {"coding"} else "sovereignty"
+        yield f"{name:<10} not assessed for {without}: no mechanism could be looked for"
 
 
 def _no_points(session: dict[str, Any]) -> str:

@@ -53,6 +53,8 @@ class LoopRule(DataFile, frozen=True, kw_only=True):
     reply_words: int
     reply_lags: int
     reply_compared: int
+    share_with_tools: float
+    headers: tuple[str, ...]
 
     @property
     def apart(self) -> float:

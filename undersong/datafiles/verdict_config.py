@@ -180,6 +180,29 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     harness: str
 
 
+class BypassConfig(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/bypasses.yaml``: see the comments there."""
+
+    test_paths: str
+    definitions: str
+    assertions: str
+    skips: str
+    hollow: str
+    weaker: str
+    special: str
+    under_test: str
+    silences: str
+    silencing_lines: str
+    no_verify: str
+    removal: str
+    script: str
+    whole: str
+    counted_claim: str
+    counted_output: str
+    asked: dict[str, str]
+    times: int
+
+
 class LiabilityConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/liability.yaml``: see the comments there."""
 
@@ -318,6 +341,7 @@ guns = _reader("smoking_guns.yaml", SmokingGuns)
 mechanisms = _reader("mechanisms.yaml", MechanismsConfig)
 constitution = _reader("constitution.yaml", Constitution)
 claims_config = _reader("session/claims.yaml", ClaimsConfig)
+bypass_config = _reader("session/bypasses.yaml", BypassConfig)
 ledger_config = _reader("session/ledger.yaml", LedgerConfig)
 outcomes_config = _reader("session/outcomes.yaml", OutcomesConfig)
 liability_config = _reader("session/liability.yaml", LiabilityConfig)

@@ -88,7 +88,7 @@ def _audited(
     corpus = ingest_and_scan(paths, store, book, options, progress)
     if not corpus.messages:
         raise _nothing_read(corpus.problems)
-    run = AuditState(histories=judging.histories(corpus.inputs), maps=judging.maps)
+    run = AuditState(histories=judging.histories(corpus.inputs), maps=judging.maps, profile=options.profile)
     for thread, rows, verdict in confirmed_sessions(
         read_threads(corpus, store, judge, options, progress, run), judge, run
     ):

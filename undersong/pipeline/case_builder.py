@@ -204,6 +204,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         "only": list(options.only),
         "since": options.since.isoformat() if options.since else None,
         "source_format": options.source_format,
+        **({"profile": options.profile} if options.profile else {}),
         "audit_sample_rate": corpus.rate,
         "chance_family": weighed.family,
         "chance_tested": weighed.tested,

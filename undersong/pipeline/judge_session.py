@@ -146,24 +146,28 @@ def confirmed_sessions(
     asked, and why, is in the verdict. A judge that fails as a whole ends the asking and stands in ``run.failure``.
     """
     if "mechanisms" not in judge.gives:
-        yield from ((thread, rows, _verdict(thread, rows)) for thread, rows in threads)
+        yield from ((thread, rows, _verdict(thread, rows, run)) for thread, rows in threads)
         return
-    for group in _grouped(threads):
+    for group in _grouped(threads, run):
         answers = iter(_answers(judge, [segment for *_, places in group for segment in places], run))
         for (thread, rows), verdict, places in group:
             confirmations = tuple(islice(answers, len(places)))
-            yield thread, rows, _verdict(thread, rows, confirmations) if confirmations else verdict
+            yield thread, rows, _verdict(thread, rows, run, confirmations) if confirmations else verdict
 
 
-def _verdict(thread: RoutedThread, rows: Sequence[Row], confirmations: Sequence[Confirmed] = ()) -> SessionVerdict:
-    return session_verdict(thread.conversation, thread.scans, thread.thread, rows, confirmations)
+def _verdict(
+    thread: RoutedThread, rows: Sequence[Row], run: AuditState, confirmations: Sequence[Confirmed] = ()
+) -> SessionVerdict:
+    return session_verdict(thread.conversation, thread.scans, thread.thread, rows, confirmations, run.profile)
 
 
-def _grouped(threads: Iterable[ReadThread]) -> Iterator[list[tuple[ReadThread, SessionVerdict, tuple[Segment, ...]]]]:
+def _grouped(
+    threads: Iterable[ReadThread], run: AuditState
+) -> Iterator[list[tuple[ReadThread, SessionVerdict, tuple[Segment, ...]]]]:
     """Threads with their verdicts so far and their flagged places, TOGETHER of either at most."""
     group: list[tuple[ReadThread, SessionVerdict, tuple[Segment, ...]]] = []
     for thread, rows in threads:
-        verdict = _verdict(thread, rows)
+        verdict = _verdict(thread, rows, run)
         group.append(((thread, rows), verdict, segments(thread.conversation, verdict)))
         if len(group) >= TOGETHER or sum(len(places) for *_, places in group) >= TOGETHER:
             yield group

@@ -14,6 +14,7 @@ from undersong.errors import UsageError
 from undersong.judges.limits import RunLimits
 from undersong.ml.triage import Triage
 from undersong.models import SIGNALS, Conversation
+from undersong.models.verdict import Profile
 from undersong.patterns.significance import ResamplingConfig
 from undersong.routing.budget import BudgetCutoff, DemandHistogram, for_recall, within_share
 from undersong.routing.route import Policy
@@ -33,6 +34,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ``prevalence``: the share of speakers that show a shape, for the confidence of findings; None: by who speaks.
     ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone.
     ``terms`` say what a paid judge may spend; its ledger is the store's, or the file ``ledger`` beside a server.
+    ``profile``: what kind of talk the conversations are, None: by their content.
     ``effort`` None: chance, q and stability are not computed. It has its own seed, for ``weigh``.
     """
 
@@ -53,6 +55,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     effort: ResamplingConfig | None = ResamplingConfig()
     terms: RunLimits = RunLimits()
     ledger: str | None = None
+    profile: Profile | None = None
 
 
 def silent(step: str, done: int, total: int) -> None:

@@ -38,7 +38,7 @@ from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
 from undersong.pipeline.judged_findings import reading_facts, with_disagreement, with_readings
 from undersong.scan import load_book, scan_conversation
-from undersong.verdict import agent_verdicts, ledger_of
+from undersong.verdict import agent_verdicts, with_ledger
 
 __all__ = ["Masker", "hashes", "redacted"]
 
@@ -206,7 +206,7 @@ def _session(session: SessionVerdict, masker: Masker, texts: Texts) -> SessionVe
         field: tuple(_claim(each, masker, texts, session.conversation) for each in getattr(session, field))
         for field in ("deductions", "moments", "confirmations")
     }
-    without = msgspec.structs.replace(session, **dict.fromkeys((*claims, "claims"), ()))
+    without = msgspec.structs.replace(session, **dict.fromkeys((*claims, "claims", "bypasses", "repeated"), ()))
     return msgspec.structs.replace(_any(without, masker), **claims)
 
 
@@ -216,7 +216,7 @@ def _with_ledger(session: SessionVerdict, load_conversation: Callable[[str], Con
     if conversation is None:
         return session
     scans, _ = scan_conversation(conversation, load_book())
-    return msgspec.structs.replace(session, claims=ledger_of(conversation, scans, session.deductions))
+    return with_ledger(session, conversation, scans)
 
 
 C = TypeVar("C", Deduction, Moment, Confirmed)

@@ -16,6 +16,7 @@ from undersong.judges.measurement import ScoreMap, mapped_row
 from undersong.judges.protocol import Judge
 from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, InputFile, Problem, Row, SessionVerdict
+from undersong.models.verdict import Profile
 from undersong.pipeline.evaluate import FailureTally, HistoryLookup, RoutedThread, evaluate, not_scored
 from undersong.pipeline.options import Options, Progress, chosen, matched_none, reading_cutoff
 from undersong.routing.budget import NOTHING, BudgetCutoff, Census, DemandHistogram
@@ -61,6 +62,7 @@ class AuditState(msgspec.Struct, kw_only=True):
     failure: JudgeError | None = None
     histories: HistoryLookup | None = None
     maps: dict[str, ScoreMap] = {}
+    profile: Profile | None = None
     states: Counter[str] = msgspec.field(default_factory=Counter)
     tally: FailureTally = msgspec.field(default_factory=FailureTally)
 

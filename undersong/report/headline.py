@@ -22,6 +22,7 @@ from undersong.report.narrative import (
     guns_words,
     low_scores_words,
     qualified_words,
+    score_name,
     unassessed_words,
 )
 from undersong.report.order import order_findings
@@ -157,22 +158,24 @@ def _leads_words(leads: int) -> str:
 def _score_words(case: Case) -> str:
     scored = [session for session in case.sessions if session.score is not None]
     if not scored:
-        return "No session has a sovereignty score: no mechanism could be assessed in any of them."
+        return f"No session has a {score_name(case.sessions)}: no mechanism could be assessed in any of them."
     worst = min(scored, key=lambda session: (session.score, session.conversation))
     risky = sum(session.psychogenic_risk is True for session in scored)
     marked = f" {counted(risky, 'session')} marked Psychogenic Risk." if risky else ""
     value = f"{worst.score} of 100; {assessed_words(worst)}.{marked}"
     if len(case.sessions) == 1:
-        return f"The sovereignty score of the session is {value}"
+        return f"The {score_name(case.sessions)} of the session is {value}"
     scope = f"{counted(len(scored), 'session')} with a score, out of {len(case.sessions):,} in all,"
-    return f"The lowest sovereignty score of {scope} is {value}"
+    return f"The lowest {score_name(case.sessions)} of {scope} is {value}"
 
 
 class Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One step in plain words."""
+    """One step in plain words; ``profile``: where a session has it, ``not_profile``: where one has another."""
 
     title: str
     text: str
+    profile: str = ""
+    not_profile: str = ""
 
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -180,6 +183,7 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     term: str
     text: str
+    not_profile: str = ""
 
 
 class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -205,6 +209,23 @@ class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing: tuple[Method, ...]
     limits: tuple[str, ...]
     glossary: tuple[Term, ...]
+
+
+def words_for(case: Case) -> ReportTexts:
+    """The texts that apply to a case: where all sessions are work of coding agents, none about people's feelings."""
+    profiles: set[str] = {session.profile for session in case.sessions} or {""}
+    texts = words()
+
+    def applies(entry: Method | Term) -> bool:
+        profile = entry.profile if isinstance(entry, Method) else ""
+        return profile in ("", *profiles) and profiles != {entry.not_profile}
+
+    return msgspec.structs.replace(
+        texts,
+        methods=tuple(filter(applies, texts.methods)),
+        missing=tuple(filter(applies, texts.missing)),
+        glossary=tuple(filter(applies, texts.glossary)),
+    )
 
 
 @cache

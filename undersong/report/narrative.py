@@ -164,12 +164,18 @@ def judge_option(parameters: Mapping[str, Any]) -> str:
     return f"{parameters.get('judge', '')}:{folder}" if folder else str(parameters.get("judge", ""))
 
 
+def score_name(sessions: Iterable[SessionVerdict]) -> str:
+    """What the score is called: of coding agents' work it says nothing about people."""
+    profiles = {session.profile for session in sessions}
+    return "session score" if profiles == {"coding"} else "sovereignty score"
+
+
 def score_words(verdict: SessionVerdict) -> str:
     """The score with what it stands on; never a bare number, and never a number where nothing was assessed."""
     if verdict.score is None:
-        return f"no sovereignty score: {assessed_words(verdict)}"
+        return f"no {score_name((verdict,))}: {assessed_words(verdict)}"
     risk = ", marked Psychogenic Risk" if verdict.psychogenic_risk else ""
-    return f"sovereignty score {verdict.score} of 100{risk}; {assessed_words(verdict)}"
+    return f"{score_name((verdict,))} {verdict.score} of 100{risk}; {assessed_words(verdict)}"
 
 
 def coverage_words(verdict: SessionVerdict, *, calibrated: bool = False) -> str:

@@ -15,6 +15,7 @@ def reading_options(parameters: Mapping[str, Any]) -> str:
     """The options that decide what sequences were read and how findings were weighed, with a space before each."""
     read, prevalence = parameters.get("read", "messages"), parameters.get("prevalence")
     shown = "" if read == "messages" else f" --read {read}"
+    shown += f" --profile {parameters['profile']}" if parameters.get("profile") else ""
     return shown if prevalence is None else f"{shown} --prevalence {prevalence:g}"
 
 

@@ -15,7 +15,7 @@ from undersong.report.aggregates import RowAggregates, WordsOnly
 from undersong.report.citations import Citations, Cite, Excerpt
 from undersong.report.escape import own_name
 from undersong.report.finding_view import FindingView, RuleWords, finding_view
-from undersong.report.headline import ReportTexts, words
+from undersong.report.headline import ReportTexts, words_for
 from undersong.report.narrative import basis_words, moment_label
 from undersong.report.order import (
     DEDUCTION_LEVEL,
@@ -38,6 +38,7 @@ from undersong.report.transcript_view import (
     pages_of,
     transcript_pages,
 )
+from undersong.report.work_view import WorkView, work_view
 
 DETAIL = 200  # sessions, findings and agents that are shown in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
@@ -75,6 +76,7 @@ class ReportView:
     months: tuple[Month, ...] = ()
     transcripts: tuple[tuple[TranscriptPart, ...], ...] = ()
     facets: Facets = field(default_factory=Facets)
+    work: WorkView | None = None
 
     @property
     def guns(self) -> list[MomentView]:
@@ -206,7 +208,8 @@ def view(
         agents=tuple(sorted(case.agents, key=alignment_rank)[:DETAIL]),
         tiers=tuple((tier, aggregates.before[tier], aggregates.after[tier]) for tier in _tiers(aggregates)),
         citations=citations,
-        words=words(),
+        words=words_for(case),
+        work=work_view(case),
         look=tuple(_lead_view(lead, citations) for lead in shown_leads(case.leads)[:LOOKED_AT]),
         words_only=words_only,
         months=months(case, aggregates.spans),

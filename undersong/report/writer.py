@@ -40,6 +40,7 @@ from undersong.report.view_model import DETAIL, view
 
 CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
 SEQUENCES, LEADS = "sequence_readings.jsonl", "leads.jsonl"
+WORK = "work.md"  # one page, where coding agents work
 CLAIMS = "claims.jsonl"  # the ledgers of all sessions
 CONVERSATIONS = "conversations.jsonl"  # the sessions that are shown in full, with every message
 DATA = frozenset(
@@ -81,6 +82,8 @@ def write(
             "forensic_audit_report.md": pages.render_markdown(arranged),
             "risk_graph.svg": pages.render_charts(arranged),
         }
+        if arranged.work is not None:
+            texts[WORK] = pages.render_work(arranged)
         for name, text in texts.items():
             (folder / name).write_bytes(text.encode("utf-8"))
         (folder / FINDINGS).write_bytes(b"".join(encode(finding) + b"\n" for finding in case.findings))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import nan
 from typing import Literal
 
@@ -28,6 +28,7 @@ from undersong.scan.structure import NOT_SPEAKERS
 from undersong.scan.text_batch import Ints, TextBatch
 from undersong.scan.token_index import TokenIndex
 
+HEADERS = 2  # header words of a loop from which on it is the head of a mail
 _MARKS = (*FENCES, b">")  # of code and quoted lines
 
 
@@ -59,7 +60,40 @@ def loops_of(
     ):
         for message, own in loops_by_message.items():
             loops[message] = loops.get(message, ()) + own
-    return loops
+    return _stuck(loops, conversations, finder)
+
+
+def _stuck(
+    loops: Mapping[int, tuple[Loop, ...]], conversations: Sequence[Conversation], finder: LoopFinder
+) -> dict[int, tuple[Loop, ...]]:
+    """The loops in which an agent is stuck: no user's turn, no headers of mail, and of work with tools no topic words.
+
+    Whoever works with tools names the same files and writes lists of the same form; there a repeat within a message
+    counts where it is a good part of it, and one over turns where whole replies come again.
+    """
+    stuck: dict[int, tuple[Loop, ...]] = {}
+    place = -1
+    for conversation in conversations:
+        works = False
+        for message in conversation.messages:
+            place += 1
+            works |= bool(message.tool_calls or message.tool_results)
+            own = loops.get(place, ()) if message.role != "user" else ()
+            left = tuple(loop for loop in own if _is_stuck(loop, message, finder, works=works))
+            if left:
+                stuck[place] = left
+    return stuck
+
+
+def _is_stuck(loop: Loop, message: Message, finder: LoopFinder, *, works: bool) -> bool:
+    words = loop.ngram.split()
+    if loop.scope in ("message", "turns") and sum(word in finder.headers for word in words) >= HEADERS:
+        return False
+    if not works or loop.scope not in ("message", "turns"):
+        return True
+    return loop.scope == "message" and len(words) * loop.count >= finder.rule.share_with_tools * len(
+        message.text.split()
+    )
 
 
 def prose_blocks(

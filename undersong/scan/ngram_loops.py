@@ -47,6 +47,7 @@ class LoopFinder:
 
     def __init__(self, rules: StructureRules) -> None:
         self.rule = rules.loops
+        self.headers = frozenset(rules.loops.headers)
         self.function_words = frozenset(rules.function_words.split())
         self.boilerplate = frozenset(
             gram for line in rules.boilerplate for gram in self.grams(words_of(line, fold(line)))

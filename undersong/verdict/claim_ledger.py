@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import ledger_config, pattern
-from undersong.models import Conversation, Deduction, Quote, Scan
+from undersong.models import Deduction, Quote
 from undersong.models.verdict import LedgerClaim, LedgerKind
 from undersong.verdict.check_claims import NEVER, STALE, CheckHistory, Ruling, kinds_of, of_kinds, rule_on, since_change
 from undersong.verdict.claims import Claim, sentence
@@ -17,6 +17,7 @@ OBJECT = 80  # characters of what a claim speaks of
 SAID = 400  # characters of a person's next words in which they may say that it does not work
 RUNS_BACK = 2  # requests before the claim's own in which a call may have done what is claimed
 _CUT = re.compile(r"[.;:!?\n]|,\s|\s[–—-]\s")
+_HOW_DONE = re.compile(r"[ ](?:inline|via|by|in|with|through|at|on|per|when|for|as|\w+ly)\b", re.IGNORECASE)
 _EDGES = " *_`\"'#|-–—>:.,"
 
 
@@ -50,20 +51,14 @@ def claim_ledger(
     return tuple(entries.values())
 
 
-def ledger_of(
-    conversation: Conversation, scans: Sequence[Scan], deductions: Iterable[Deduction]
-) -> tuple[LedgerClaim, ...]:
-    """The ledger of a conversation whose deductions are already known, such as one with masked texts."""
-    transcript = Transcript(conversation, scans)
-    return claim_ledger(transcript, CheckHistory(transcript), deductions)
-
-
 def ledger_kind(claim: Claim, text: str) -> LedgerKind | None:
     """The kind under which the ledger lists a claim; None where it says how things are, and not what was done."""
     words, config = text[claim.start : claim.end], ledger_config()
     if claim.checks:
         return "tests" if len(claim.checks) > 1 else _CHECKED[claim.checks[0]]
     if claim.kind == "works" and not pattern((config.changed_words,)).search(words):
+        return None
+    if claim.kind == "done" and _HOW_DONE.match(text, claim.end):
         return None
     if claim.kind != "act":
         return _PLAIN[claim.kind]
@@ -102,6 +97,7 @@ def _entry(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKi
         evidence=evidence,
         check=(outcome.command or outcome.tool)[: OBJECT * 2] if outcome else "",
         masked=outcome.masked if outcome else False,
+        source=turn.message.source_ref,
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
+
+import msgspec
 
 from undersong.core.text import counted
 from undersong.datafiles.verdict_config import (
@@ -27,15 +29,19 @@ from undersong.models import (
     ThreadScan,
 )
 from undersong.models.row import FLAGS, turn_flags
+from undersong.models.verdict import Profile
 from undersong.verdict.annotations import annotation_moments, distress_codes, signals_over_threshold, smoking_guns
 from undersong.verdict.check_claims import CheckHistory
 from undersong.verdict.claim_ledger import claim_ledger
 from undersong.verdict.confirmation import with_answers, with_judge_candidates
+from undersong.verdict.detectors.bypasses import bypasses
 from undersong.verdict.detectors.camouflage import semantic_camouflage
 from undersong.verdict.detectors.contradicted_claims import contradicted_claims, has_tool_evidence
 from undersong.verdict.detectors.instability import epistemic_instability
 from undersong.verdict.detectors.liability import liability_shifting
 from undersong.verdict.detectors.same_code import MECHANISM, same_code_promises
+from undersong.verdict.profile import profile_of
+from undersong.verdict.repeated_failures import repeated_failures
 from undersong.verdict.transcript import DetectorResult, Signals, Transcript
 
 __all__ = ["MECHANISM", "false_promises"]
@@ -43,6 +49,7 @@ MARKED = {  # the kind of a moment, and the field of a mark that has its codes
     "distress": "codes", "protective": "protective", "conduct": "conduct", "smoking_gun": "guns",
     "candidate": "candidates",
 }  # fmt: skip
+OF_PEOPLE = frozenset({"delusion_reinforcement"})  # smoking guns that say something of a person
 ANNOTATION_KINDS: tuple[AnnotationKind, ...] = get_args(AnnotationKind)
 TurnScores = tuple[tuple[int, int], ...]
 
@@ -53,13 +60,14 @@ def session_verdict(
     thread: ThreadScan,
     rows: Iterable[Row],
     confirmations: Sequence[Confirmed] = (),
+    profile: Profile | None = None,
 ) -> SessionVerdict:
     """The verdict on one conversation; ``scans`` are aligned with its messages, ``rows`` say what was read.
 
     ``score`` is None until a mechanism is assessed; then it starts at 100 and each deduction takes its points, never
     below 0. Flags and moments take no points. ``turns`` has a (position, score) for every message of the path that
     was read. ``confirmations`` are a judge's answers about flagged places (``segments``): a candidate that is confirmed
-    takes points.
+    takes points. ``profile`` None: by content; in work of a coding agent nothing is said of people's feelings.
     """
     config, rows = mechanisms(), tuple(rows)
     transcript, signals = Transcript(conversation, scans), {row.id: row.signals for row in rows if row.signals}
@@ -69,7 +77,8 @@ def session_verdict(
     )
     deductions = sorted((one for each in results.values() for one in each.deductions), key=lambda one: one.position)
     context = tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context)))
-    moments = _moments(conversation, scans, transcript, rows, results, deductions, context)
+    profile = profile or profile_of(conversation)
+    moments = _moments(conversation, scans, transcript, rows, results, deductions, context, profile)
     turns = () if all(each.absent for each in results.values()) else _turns(conversation, deductions, config)
     score = turns[-1][1] if turns else None
     judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")
@@ -77,7 +86,7 @@ def session_verdict(
     return SessionVerdict(
         conversation=conversation.id,
         score=score,
-        psychogenic_risk=None if score is None else score < config.risk_below,
+        psychogenic_risk=None if score is None or profile == "coding" else score < config.risk_below,
         mechanisms=tuple(_mechanism(name, results[name], config) for name in config.mechanisms),
         deductions=tuple(deductions),
         turns=turns,
@@ -91,8 +100,25 @@ def session_verdict(
         marks=_marks(conversation, scans, turns, deductions, moments),
         episodes=sum(_episodes(each) for each in results.values()),
         confirmations=tuple(confirmations),
-        claims=claim_ledger(transcript, history, deductions),
+        profile=profile,
+        **_ledger(transcript, history, deductions),
     )
+
+
+def with_ledger(verdict: SessionVerdict, conversation: Conversation, scans: Sequence[Scan]) -> SessionVerdict:
+    """A verdict with the ledger of these texts, such as masked ones; its deductions are those of the texts."""
+    transcript = Transcript(conversation, scans)
+    history = CheckHistory(transcript)
+    return msgspec.structs.replace(verdict, **_ledger(transcript, history, verdict.deductions))
+
+
+def _ledger(transcript: Transcript, history: CheckHistory, deductions: Sequence[Deduction]) -> dict[str, Any]:
+    """What agents say of their work, ways round a check, and where time was lost."""
+    return {
+        "claims": claim_ledger(transcript, history, deductions),
+        "bypasses": bypasses(transcript, history),
+        "repeated": repeated_failures(transcript),
+    }
 
 
 def _detected(transcript: Transcript, history: CheckHistory, signals: Signals) -> dict[str, DetectorResult]:
@@ -127,15 +153,18 @@ def _moments(
     results: Mapping[str, DetectorResult],
     deductions: Sequence[Deduction],
     context: Sequence[str],
+    profile: Profile,
 ) -> tuple[Moment, ...]:
     """Smoking guns, the first ones to read first, then the other moments by turn."""
     broken = {each.message_id for each in results[MECHANISM].deductions}
     others = [candidate for result in results.values() for candidate in result.candidates]
-    if transcript.has_people:
+    if transcript.has_people and profile != "coding":
         others += distress_codes(transcript, signals_over_threshold(rows, distress_config()), context, broken)
         for kind in ANNOTATION_KINDS:
             others += annotation_moments(transcript, signals_over_threshold(rows, annotations_config(kind)), kind)
     guns = smoking_guns(conversation, scans, rows, {each.message_id for each in deductions})
+    if profile == "coding":
+        guns = tuple(gun for gun in guns if gun.code not in OF_PEOPLE)
     return (*guns, *sorted(others, key=lambda moment: (moment.position, moment.kind, moment.code)))
 
 

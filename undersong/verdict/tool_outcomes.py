@@ -88,7 +88,9 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
     start, end = _place(message.text, line, offset, len(result.text))
     before, after = _changes(parts)
     path = _path(call.input) if family == "edit" else ""
-    kinds = _checked_kinds(parts, call, result, state) if family == "check" else CheckedKinds()
+    answer = decoded(result.text)
+    inner = _inner(answer) if isinstance(answer, dict) else result.text
+    kinds = _checked_kinds(parts, call, inner, state) if family == "check" else CheckedKinds()
     return ToolOutcome(
         message=message,
         state=state,
@@ -109,7 +111,7 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
         command=command,
         path=path,
         tool=call.name,
-        text=result.text,
+        text=inner,
     )
 
 
@@ -145,19 +147,17 @@ class CheckedKinds(NamedTuple):
     passed: frozenset[CheckKind] = frozenset()
 
 
-def _checked_kinds(
-    parts: tuple[ShellPart, ...], call: ToolCall, result: ToolResult, state: OutcomeState
-) -> CheckedKinds:
+def _checked_kinds(parts: tuple[ShellPart, ...], call: ToolCall, inner: str, state: OutcomeState) -> CheckedKinds:
     """By its commands, and by the failures and successes that it reports."""
     own = frozenset(kind for part in parts if (kind := check_kind(part.words)))
     if not parts and call.name.lower() in outcomes_config().check_tools:
         own |= frozenset(outcomes_config().kinds_of_tools.get(call.name.lower(), ("tests",)))
-    passed = _spoken("passed_check", result.text)
+    passed = _spoken("passed_check", inner)
     if state == "passed":
         return CheckedKinds(own or passed, passed=own or passed)
     if state != "failed":
         return CheckedKinds(own)
-    failed = _spoken("failed_check", result.text)
+    failed = _spoken("failed_check", inner)
     if not failed & own:  # the flag says so, or the words are those of something that the command runs
         failed |= (own - passed) or own
     return CheckedKinds(own | failed, failed, (passed & own) - failed)

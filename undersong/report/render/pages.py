@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from undersong.core.text import counted, mechanism_name, text_hash
 from undersong.models import LEVELS
-from undersong.report import escape, headline, narrative, view_model
+from undersong.report import escape, headline, narrative, view_model, work_view
 from undersong.report.sequence_words import reading_options
 from undersong.report.view_model import ReportView
 
@@ -43,7 +43,7 @@ def environment() -> jinja2.Environment:
         narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
         narrative.judge_option, reading_options, narrative.judge_words, narrative.kind_words, narrative.missed_words,
         narrative.not_applicable_words, narrative.outcome_words, narrative.score_words, narrative.to_read_words,
-        view_model.agreement_table,
+        view_model.agreement_table, work_view.duration_words,
     )  # fmt: skip
     made.globals |= {function.__name__: function for function in functions}
     made.globals["levels"] = LEVELS
@@ -89,12 +89,23 @@ def render_charts(shown: ReportView) -> str:
     style = Markup(own_text("colours.css") + own_text("chart.css") + EXTRA)
     width = placed[0][2].width + MARGIN if placed else 320
     template = environment().get_template("risk_graph.svg.j2")
-    return template.render(charts=placed, width=width, height=round(y + HEAD, 2), style=style)
+    return template.render(
+        score_name=narrative.score_name(shown.case.sessions),
+        charts=placed,
+        width=width,
+        height=round(y + HEAD, 2),
+        style=style,
+    )
 
 
 def render_markdown(shown: ReportView) -> str:
     """``forensic_audit_report.md``: names in code spans, quotes in fences that they cannot close."""
     return _rendered(markdown_environment(), "report.md.j2", shown)
+
+
+def render_work(shown: ReportView) -> str:
+    """``work.md``: one page on the work of coding agents."""
+    return _rendered(markdown_environment(), "work.md.j2", shown)
 
 
 def render_html(shown: ReportView) -> str:
@@ -121,7 +132,14 @@ def _page(template: str, shown: ReportView, **more: Any) -> str:
 
 
 def _rendered(made: jinja2.Environment, template: str, shown: ReportView, **more: Any) -> str:
-    return made.get_template(template).render(v=shown, case=shown.case, tally=shown.tally, words=shown.words, **more)
+    return made.get_template(template).render(
+        v=shown,
+        case=shown.case,
+        tally=shown.tally,
+        words=shown.words,
+        score_name=narrative.score_name(shown.case.sessions),
+        **more,
+    )
 
 
 def _hashed(text: str) -> str:

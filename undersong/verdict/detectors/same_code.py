@@ -199,7 +199,9 @@ def _claim(turn: TranscriptTurn, shown: Sequence[ShownBlock]) -> tuple[int, int]
     claimed = (
         (each.start, each.end)
         for each in turn.claims
-        if each.kind in ("fix", "works", "done") or CHANGES in each.acts or (each.kind == "tests" and shown)
+        if each.kind in ("fix", "works", "done")
+        or CHANGES in each.acts
+        or (each.kind == "tests" and shown and each.checks != ("lint",))
     )
     spans = [each for each in (next(named, None), next(claimed, None)) if each]
     return min(spans, default=None)

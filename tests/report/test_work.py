@@ -1,0 +1,93 @@
+"""The page on the work of coding agents, and the words that a report uses for each kind of talk."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Undersong
+
+SHELL = {"name": "Bash", "id": "c1", "input": {"command": "pytest -q"}}
+COMPANION_WORDS = re.compile(r"sovereign|psychogenic|distress code|validated delusion", re.IGNORECASE)
+
+
+def session(claim: str, result: str, *, error: bool, days: int = 0) -> dict[str, Any]:
+    """A session in which a check is run and something is claimed."""
+    time = f"2026-03-{20 - days:02d}T10:00:0"
+    turns = [
+        {"role": "user", "text": "the tide table is off by one", "ts": f"{time}0Z"},
+        {"role": "assistant", "text": "Checking.", "ts": f"{time}1Z"},
+        {"role": "assistant", "text": "", "tool_calls": [SHELL], "ts": f"{time}2Z"},
+        {"role": "tool", "text": result, "ts": f"{time}3Z",
+         "tool_results": [{"text": result, "call_id": "c1", "is_error": error}]},
+        {"role": "assistant", "text": claim, "ts": f"{time}4Z"},
+    ]  # fmt: skip
+    return {"schema": "undersong.session", "version": 1, "session": {"id": f"tide-{days}"}, "turns": turns}
+
+
+def write(path: Path, *sessions: dict[str, Any]) -> None:
+    path.write_text("".join(json.dumps(each) + "\n" for each in sessions), encoding="utf-8")
+
+
+def test_one_page_names_the_claim_what_speaks_against_it_and_how_to_open_it(
+    undersong: Undersong, tmp_path: Path
+) -> None:
+    right = session("All tests pass.", "9 passed in 0.1s", error=False, days=3)
+    wrong = session("All tests pass.", "FAILED tests/test_tide.py::test_low\n1 failed, 8 passed", error=True)
+    write(tmp_path / "talks.jsonl", right, wrong)
+    ran = undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(tmp_path / "out"))
+    page = (tmp_path / "out" / "work.md").read_text(encoding="utf-8")
+    assert "Of 2 claims 1 backed, 1 contradicted" in page
+    assert "FAILED tests/test_tide.py::test_low" in page
+    assert "2026-03-20" in page
+    command = re.search(r"undersong (explain \S+)`", page)
+    assert command
+    shown = undersong(*command[1].split(), "--store", str(tmp_path / "undersong.db"))
+    assert shown.code == 0
+    assert "All tests pass." in shown.out
+    assert "of 2 claims 1 backed, 1 contradicted" in ran.out
+    assert undersong("verify", str(tmp_path / "out"), str(tmp_path / "talks.jsonl")).code == 0
+
+
+@pytest.mark.parametrize("file", ["report.html", "forensic_audit_report.md", "work.md", "risk_graph.svg"])
+def test_work_is_told_without_the_words_for_companions(undersong: Undersong, tmp_path: Path, file: str) -> None:
+    wrong = [session("All tests pass.", "1 failed, 8 passed", error=True, days=days) for days in range(2)]
+    write(tmp_path / "talks.jsonl", *wrong)
+    out = tmp_path / "out"
+    ran = undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(out))
+    assert not COMPANION_WORDS.search((out / file).read_text(encoding="utf-8"))
+    assert not COMPANION_WORDS.search(ran.out)
+    undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(out), "--profile", "companion")
+    if file == "report.html":
+        assert COMPANION_WORDS.search((out / file).read_text(encoding="utf-8"))
+    assert undersong("verify", str(out), str(tmp_path / "talks.jsonl")).code == 0
+
+
+def test_a_resumed_copy_counts_once(undersong: Undersong, tmp_path: Path) -> None:
+    first = session("All tests pass.", "9 passed in 0.1s", error=False)
+    copy = first | {"session": {"id": "tide-resumed"}}
+    write(tmp_path / "talks.jsonl", first, copy)
+    facts = json.loads(undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(tmp_path / "o"), "--json").out)
+    assert facts["claims"]["states"] == {"backed": 1}
+
+
+def test_since_takes_a_span(undersong: Undersong, tmp_path: Path) -> None:
+    write(tmp_path / "talks.jsonl", session("All tests pass.", "9 passed", error=False))
+    assert (
+        undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(tmp_path / "o"), "--since", "99999d").code == 0
+    )
+    assert undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(tmp_path / "o"), "--since", "9x").code == 2
+
+
+def test_the_ledger_is_sealed_and_a_changed_claim_is_named(undersong: Undersong, tmp_path: Path) -> None:
+    write(tmp_path / "talks.jsonl", session("All tests pass.", "9 passed", error=False))
+    undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(tmp_path / "out"))
+    path = tmp_path / "out" / "claims.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"backed"', b'"contradicted"'))
+    ran = undersong("verify", str(tmp_path / "out"))
+    assert ran.code == 1
+    assert "claims.jsonl: has changed" in ran.out

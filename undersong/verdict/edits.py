@@ -1,0 +1,70 @@
+"""The edits of tool calls: which file, which text was there, which text is there now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from undersong.datafiles.verdict_config import outcomes_config
+from undersong.models import ToolCall
+from undersong.verdict.shell import decoded
+
+_PATCHED = re.compile(r"^\*\*\* (?P<verb>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
+_OLD, _NEW = ("old_string", "old_str", "old"), ("new_string", "new_str", "new", "content", "file_text", "new_source")
+
+
+class FileEdit(NamedTuple):
+    """One edit: ``old`` is None where the call writes a whole file; ``deleted``: the file goes."""
+
+    path: str
+    old: str | None
+    new: str
+    deleted: bool = False
+
+    @property
+    def added(self) -> list[str]:
+        """The lines that were not there before."""
+        before = set((self.old or "").splitlines())
+        return [line for line in self.new.splitlines() if line.strip() and line not in before]
+
+    @property
+    def removed(self) -> list[str]:
+        """The lines that are gone."""
+        after = set(self.new.splitlines())
+        return [line for line in (self.old or "").splitlines() if line.strip() and line not in after]
+
+
+def edits_of(call: ToolCall) -> Iterator[FileEdit]:
+    """The edits of a call, () where it is none or its source does not hold them."""
+    if call.name not in outcomes_config().edit_tools:
+        return
+    value = call.input if isinstance(call.input, dict) else decoded(call.input) if isinstance(call.input, str) else None
+    if isinstance(value, dict):
+        patch = next((value[key] for key in ("patch", "input") if isinstance(value.get(key), str)), None)
+        yield from _patched(patch) if patch else _edited(value)
+    elif isinstance(call.input, str):
+        yield from _patched(call.input)
+
+
+def _edited(value: dict[str, Any]) -> Iterator[FileEdit]:
+    path = next((value[key] for key in outcomes_config().paths if isinstance(value.get(key), str)), "")
+    parts = value["edits"] if isinstance(value.get("edits"), list) else [value]
+    for part in parts:
+        if isinstance(part, dict):
+            old, new = (
+                next((part[key] for key in keys if isinstance(part.get(key), str)), None) for keys in (_OLD, _NEW)
+            )
+            if new is not None or old is not None:
+                yield FileEdit(path, old, new or "")
+
+
+def _patched(patch: str) -> Iterator[FileEdit]:
+    heads = list(_PATCHED.finditer(patch))
+    for number, head in enumerate(heads):
+        end = heads[number + 1].start() if number + 1 < len(heads) else len(patch)
+        lines = patch[head.end() : end].split("\n")
+        old = "\n".join(line[1:] for line in lines if line[:1] in ("-", " "))
+        new = "\n".join(line[1:] for line in lines if line[:1] in ("+", " "))
+        verb = head["verb"]
+        yield FileEdit(head["path"].strip(), None if verb == "Add" else old, new, deleted=verb == "Delete")
