@@ -20,6 +20,7 @@ LedgerKind = Literal[
 ]
 ClaimState = Literal["backed", "unsupported", "contradicted", "disputed", "hedged", "withdrawn"]
 AGAINST: frozenset[ClaimState] = frozenset({"contradicted", "disputed"})  # states that somebody should look at
+DECISIVE: tuple[ClaimState, ...] = ("contradicted", "disputed", "withdrawn", "backed", "hedged", "unsupported")
 BypassKind = Literal[
     "skipped", "deleted", "emptied", "weakened", "special_cased", "silenced", "no_verify", "reproduction_edited",
     "changed_after_check", "part_run", "counts_differ",
@@ -170,14 +171,15 @@ class RepeatedFailure(Record, frozen=True, kw_only=True):
 
 
 def balance(claims: Iterable[LedgerClaim]) -> dict[str, int]:
-    """Claims by state, a resumed copy of a message counted once."""
+    """Claims by state, copies of a message in resumed sessions counted once, by what the fullest of them knows."""
+    states: dict[tuple[object, ...], ClaimState] = {}
+    for number, claim in enumerate(claims):
+        copy = (claim.time, claim.kind, claim.sentence.sha256, claim.sentence.start)
+        key = copy if claim.time is not None else (number,)
+        states[key] = min(states.get(key, claim.state), claim.state, key=DECISIVE.index)
     counts: dict[str, int] = {}
-    seen: set[tuple[object, ...]] = set()
-    for claim in claims:
-        key = (claim.time, claim.kind, claim.sentence.sha256, claim.sentence.start)
-        if claim.time is None or key not in seen:
-            counts[claim.state] = counts.get(claim.state, 0) + 1
-        seen.add(key)
+    for state in states.values():
+        counts[state] = counts.get(state, 0) + 1
     return counts
 
 

@@ -187,6 +187,12 @@ def _summary(verdict: SessionVerdict) -> Iterator[str]:
             f"Consistent with {mechanism_name(name)}: {counted(len(deductions), 'time')} in "
             f"{counted(episodes, 'distinct episode')}, at {turns}; {counted(points, 'point')} taken in all."
         )
+    for item in verdict.bypasses[:LINES]:
+        lines = label(" | ".join(item.lines), 200)
+        yield f"{item.kind.replace('_', ' ').capitalize()} at turn {item.position}: {item.explanation} {lines}"
+    for row in verdict.repeated[:LINES]:
+        turns = f"turns {row.first} to {row.last}"
+        yield f"{label(row.command, 120)} failed {counted(row.times, 'time')}, {turns}, without a success between."
     if verdict.confirmations:
         yield confirmation_words(verdict)
     kinds = Counter[str](each.kind for each in verdict.moments)

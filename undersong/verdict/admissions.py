@@ -61,6 +61,8 @@ def admits_failure(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> b
     """Whether a message that claims something admits the failure that speaks against it."""
     if failed.family != "check":
         return admits_call(turn, claim, failed)
+    if failed.kinds <= {"run"}:  # a program that is tried out: what it was about is seldom said in its words
+        return turn.admits
     checks = claim.checks or tuple(sorted(failed.kinds - {"run"})) or ("tests", "build")
     return admits_check(turn, claim, failed, checks) or (len(turn.prose.strip()) <= SHORT and _plainly(turn))
 
