@@ -144,6 +144,7 @@ class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     spoken_kinds: dict[Literal["tests", "build", "lint"], str]
     part_of_tests: str
     changing: str
+    scratch: str
     documents: tuple[str, ...]
     check_tools: frozenset[str]
     subagents: frozenset[str]

@@ -86,7 +86,7 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
     masked = _masked(parts, family)
     state, line = _state(result, family, bool(command), masked=masked, handled=any(part.handled for part in parts))
     start, end = _place(message.text, line, offset, len(result.text))
-    before, after = _changes(parts)
+    before, after = (False, False) if _scratch().search(command) else _changes(parts)
     path = _path(call.input) if family == "edit" else ""
     answer = decoded(result.text)
     inner = _inner(answer) if isinstance(answer, dict) else result.text
@@ -367,6 +367,11 @@ _REDIRECTED = re.compile(r"(?<![0-9&])>>?[ ]*['\"]?([^\s'\"|;&]+)")
 @cache
 def _spoken_kinds() -> tuple[tuple[CheckKind, re.Pattern[str]], ...]:
     return tuple((kind, re.compile(shape, re.MULTILINE)) for kind, shape in outcomes_config().spoken_kinds.items())
+
+
+@cache
+def _scratch() -> re.Pattern[str]:
+    return re.compile(outcomes_config().scratch)
 
 
 @cache
