@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from undersong.models.evaluation import Quote, Usage
 from undersong.models.finding import Finding, RuleOutcome
 from undersong.models.lead import Lead
-from undersong.models.message import AlignmentStatus, Assessment, InputFile, Message, Problem, Record, SourceRef, State
+from undersong.models.message import AlignmentStatus, Assessment, InputFile, Message, Problem, Record, State
 from undersong.models.sequence import SequenceReading
 
 Profile = Literal["coding", "companion", "agents", "messenger"]
@@ -139,7 +139,6 @@ class LedgerClaim(Record, frozen=True, kw_only=True):
     evidence: tuple[Quote, ...] = ()
     check: str = ""
     masked: bool = False
-    source: SourceRef | None = None
 
     @property
     def quotes(self) -> tuple[Quote, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -61,12 +61,13 @@ def work_view(case: Case) -> WorkView | None:
     sessions = [session for session in case.sessions if session.profile == "coding"]
     if not sessions:
         return None
-    bypasses = [(_project(session), item) for session in sessions for item in session.bypasses]
-    failures = [(_project(session), row) for session in sessions for row in session.repeated]
+    folders = _folders(case)
+    bypasses = [(_project(session, folders), item) for session in sessions for item in session.bypasses]
+    failures = [(_project(session, folders), row) for session in sessions for row in session.repeated]
     failures.sort(key=lambda pair: (-pair[1].times, -(pair[1].seconds or 0.0), pair[0], pair[1].first))
     return WorkView(
         balance=balance_words(sessions),
-        claims=tuple(_claims(sessions))[:CLAIMS],
+        claims=tuple(_claims(sessions, folders))[:CLAIMS],
         bypasses=tuple(bypasses[:BYPASSES]),
         failures=tuple(failures[:FAILURES]),
     )
@@ -82,7 +83,7 @@ def duration_words(row: RepeatedFailure) -> str:
     return f"{times} over {counted(round(row.seconds / HOUR), 'hour')}"
 
 
-def _claims(sessions: Iterable[SessionVerdict]) -> list[ClaimToCheck]:
+def _claims(sessions: Iterable[SessionVerdict], folders: Mapping[str, str]) -> list[ClaimToCheck]:
     """The claims to look at: what something speaks against first, then what nothing speaks for, the latest first."""
     chosen: dict[tuple[str, str, str], ClaimToCheck] = {}
     for session in sessions:
@@ -90,7 +91,7 @@ def _claims(sessions: Iterable[SessionVerdict]) -> list[ClaimToCheck]:
             if claim.state in URGENT and (claim.state != "unsupported" or claim.kind in CHECKABLE):
                 once = claim.sentence.text if claim.state == "contradicted" else claim.state
                 key = (str(claim.time or session.conversation), claim.message_id, once)
-                chosen.setdefault(key, ClaimToCheck(claim, _project(session)))
+                chosen.setdefault(key, ClaimToCheck(claim, _project(session, folders)))
     return sorted(chosen.values(), key=_rank)
 
 
@@ -100,8 +101,12 @@ def _rank(item: ClaimToCheck) -> tuple[int, float, str, int]:
     return URGENT.index(claim.state), latest, claim.conversation, claim.position
 
 
-def _project(session: SessionVerdict) -> str:
+def _folders(case: Case) -> dict[str, str]:
+    """The folder that the file of a session is in, by conversation, where a cited message says so."""
+    sources = ((message.conversation, message.source_ref) for message in case.cited if message.source_ref)
+    return {name: PurePosixPath(source.file).parent.name for name, source in sources}
+
+
+def _project(session: SessionVerdict, folders: Mapping[str, str]) -> str:
     """The folder that a session's file is in, else its title or id."""
-    source = next((claim.source for claim in session.claims if claim.source), None)
-    folder = PurePosixPath(source.file).parent.name if source else ""
-    return folder or session.title or session.conversation
+    return folders.get(session.conversation) or session.title or session.conversation

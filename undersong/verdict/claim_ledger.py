@@ -97,7 +97,6 @@ def _entry(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKi
         evidence=evidence,
         check=(outcome.command or outcome.tool)[: OBJECT * 2] if outcome else "",
         masked=outcome.masked if outcome else False,
-        source=turn.message.source_ref,
     )
 
 

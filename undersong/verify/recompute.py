@@ -214,15 +214,9 @@ def compare_conversation(
         judged.append(msgspec.structs.replace(row, text=message.text, hits=scan.hits))
     confirmations, profile = (reported.confirmations, reported.profile) if reported else ((), None)
     again = session_verdict(conversation, scans, thread, judged, confirmations, profile)
-    names = _differing(reported and _placeless(reported), _placeless(again), again.__struct_fields__)
+    names = _differing(reported, again, again.__struct_fields__)
     if names:
         yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from {name}", where=f"session {conversation.id}")
-
-
-def _placeless(verdict: SessionVerdict) -> SessionVerdict:
-    """A verdict without the places of its claims in the inputs, which may be given under other names."""
-    claims = tuple(msgspec.structs.replace(claim, source=None) for claim in verdict.claims)
-    return msgspec.structs.replace(verdict, claims=claims)
 
 
 def _differing(one: object, other: object, names: Sequence[str]) -> list[str]:
