@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.errors import JudgeError
-from undersong.judges.offline import SHIPPED, TURN_HEADS, OfflineJudge
+from undersong.judges.offline import SHIPPED, TALK_HEADS, TURN_HEADS, OfflineJudge
 from undersong.judges.protocol import Question, open_judge
 from undersong.ml import ood_check
 from undersong.ml.prototypes import load_phrases
@@ -84,6 +84,7 @@ def test_the_judge_tells_what_it_is() -> None:
     assert JUDGE.hashes[FILE] == artefact
     assert set(JUDGE.hashes) == {
         FILE,
+        TALK_HEADS,
         ood_check.FILE,
         TURN_HEADS,
         "triage.model",

@@ -186,7 +186,7 @@ def why_lines(evaluation: Evaluation, message: Message, traits: Iterable[str]) -
     judge = open_judge("")
     if judge.hash == evaluation.judge_hash:
         for trait in traits:
-            moved = word_contributions(judge.artefacts.heads, message.text, trait)
+            moved = word_contributions(judge.heads_for(evaluation.domain), message.text, trait)
             raised = [f"“{each.words}” ({each.share:+.3f})" for each in moved if each.share > 0][:WORDS]
             if raised:
                 yield f"  {trait} was raised by {', '.join(raised)}"

@@ -1,8 +1,9 @@
 """The judge that needs no key, no server and no download: traits, signals, and whether they mean anything here.
 
-Traits come from n-gram heads; they estimate what an LLM judge would have said of such a message on Moltbook, the agent
-network that its labels come from. Signals come from prototype phrases, which need no labels and carry over; in talks of
-the kind that a head was trained on, both count half. It reads one message at a time. It declines what no wording shows:
+Traits come from n-gram heads. On posts of agent networks they estimate what an LLM judge would have said on Moltbook,
+where those labels come from; on any other text they order messages as readers of twelve kinds of talk did. Signals come
+from prototype phrases, which need no labels and carry over; in talks of the kind that a head was trained on, both count
+half. It reads one message at a time. It declines what no wording shows:
 lies, factual accuracy, whether a conversation as a whole was safe.
 """
 
@@ -36,6 +37,10 @@ from undersong.models import TRAITS, Evaluation
 SHIPPED = MODELS / "judge"
 CODE_VERSION = 2  # raise it when the same artefacts would give other scores: stored answers are then not reused
 TURN_HEADS = "turn_heads.model"
+# Traits that do not apply to most messages of talk, so that the heads for talk saw few marks of them: there the score
+# is the mean of both sets of heads.
+SELDOM = (TRAITS.index("compassion"),)
+TALK_HEADS = "talk_heads.model"  # traits of text that is not of the kind of the trait heads' labels
 TURN_SIGNALS = (
     "sycophantic_praise", "delusion_reinforcement", "escalation", "consciousness_claim",
     "pushback", "de_escalation", "points_to_help",
@@ -52,6 +57,7 @@ class Artefacts(msgspec.Struct, frozen=True, eq=False):
     """All that the judge is made of."""
 
     heads: Heads
+    talk: Heads
     domain: DomainCheck
     turns: Heads
     triage: Triage
@@ -73,6 +79,7 @@ class OfflineJudge(Judge):
         self.artefacts, self.heads = artefacts, artefacts.heads
         self.own_folder = "" if artefacts.folder == SHIPPED else artefacts.folder.resolve().name
         self._traits = artefacts.heads.scorer()
+        self._talk = artefacts.talk.scorer()
         self._turns = artefacts.turns.scorer()
         self.prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.whitening)
         self.gives = frozenset({"traits", *self.prototypes.ids})
@@ -92,11 +99,9 @@ class OfflineJudge(Judge):
         measured = kinds[self.artefacts.domain.meta.kinds[0].name]
         turn_rows = kinds.get(TURNS, np.zeros(len(texts), dtype=bool))
         turn_rows &= np.array([question.message.role == "assistant" for question in questions], dtype=bool)
-        raw = _raw(self._traits, texts)
-        raw = raw + self.artefacts.triage.raw(texts)[:, None] * self._traits.triage
-        traits = self._traits.calibrate(np.nan_to_num(raw)).tolist()
-        signals = self._signals(texts, embedded, turn_rows)
-        recognised = ~np.isnan(raw[:, 0])
+        scores = self._scores(texts, measured)
+        signals, traits = self._signals(texts, embedded, turn_rows), scores.tolist()
+        recognised = ~np.isnan(scores[:, 0])
         return [
             self._scored(
                 question, place, traits[place], signals, embedded, bool(measured[place]), bool(turn_rows[place])
@@ -105,6 +110,25 @@ class OfflineJudge(Judge):
             else self._unread(question)
             for place, question in enumerate(questions)
         ]
+
+    def _scores(self, texts: Sequence[str], measured: npt.NDArray[np.bool_]) -> Array:
+        """Traits (n, 12) by the heads for each kind of text; nan where nothing in a text is known to them."""
+        scores = self._by(self._traits, texts)
+        others = np.flatnonzero(~measured)
+        talk = self._by(self._talk, [texts[place] for place in others.tolist()])
+        for column in SELDOM:
+            talk[:, column] = np.round((talk[:, column] + scores[others, column]) / 2, 3)
+        scores[others] = talk
+        return scores
+
+    def _by(self, scorer: Scorer, texts: Sequence[str]) -> Array:
+        raw = _raw(scorer, texts)
+        raw = raw + self.artefacts.triage.raw(texts)[:, None] * scorer.triage
+        return np.where(np.isnan(raw), np.nan, scorer.calibrate(np.nan_to_num(raw)))
+
+    def heads_for(self, domain: str | None) -> Heads:
+        """The heads that scored a message of this domain."""
+        return self.artefacts.heads if domain == "measured" else self.artefacts.talk
 
     def _signals(self, texts: Sequence[str], embedded: Embedded, turn_rows: npt.NDArray[np.bool_]) -> Signals:
         """By prototypes; in talks, the mean of these and of the turn heads for what the turn heads know."""
@@ -178,6 +202,7 @@ def load_artefacts(folder: Path) -> Artefacts:
     """
     heads, heads_hash = trait_heads.load(folder)
     domain, domain_hash = domains.load(folder)
+    talk, talk_hash = trait_heads.load(folder if (folder / TALK_HEADS).exists() else SHIPPED, TALK_HEADS)
     own_turns = (folder / TURN_HEADS).exists()
     turns, turns_hash = trait_heads.load(folder if own_turns else SHIPPED, TURN_HEADS, TURN_SIGNALS)
     whitening, whitening_hash = static_vectors.load_whitening(
@@ -188,6 +213,7 @@ def load_artefacts(folder: Path) -> Artefacts:
     vectors = load_vectors()
     hashes = {
         trait_heads.FILE: heads_hash,
+        TALK_HEADS: talk_hash,
         domains.FILE: domain_hash,
         TURN_HEADS: turns_hash,
         static_vectors.WHITENING_FILE: whitening_hash,
@@ -195,7 +221,7 @@ def load_artefacts(folder: Path) -> Artefacts:
         TRIAGE: triage_hash,
         "prototypes": phrases.sha256,
     }
-    return Artefacts(heads, domain, turns, triage, phrases, whitening, vectors, hashes, folder)
+    return Artefacts(heads, talk, domain, turns, triage, phrases, whitening, vectors, hashes, folder)
 
 
 def open_judge(argument: str) -> OfflineJudge:
