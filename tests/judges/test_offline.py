@@ -197,3 +197,12 @@ def test_a_damaged_model_never_gives_scores(
 
 def test_the_judge_is_its_own_class_for_library_use() -> None:
     assert isinstance(JUDGE, OfflineJudge)
+
+
+def test_a_text_that_one_set_of_heads_alone_knows_has_all_its_traits() -> None:
+    traits = [
+        value
+        for each in JUDGE.evaluate([ask(text) for text in ("Zwölf Boxkämpfer", "ok", "restart")])
+        for value in (each.traits or {}).values()
+    ]
+    assert all(value is not None and 0.0 <= value <= 1.0 for value in traits)

@@ -76,10 +76,10 @@ def test_loops_are_those_of_plain_counting() -> None:
     for thread, (scans, _) in zip(CONVERSATIONS, ALONE, strict=True):
         over_turns = reference.loops_over_turns(BOOK.loops, thread)
         for place, (message, scan) in enumerate(zip(thread.messages, scans, strict=True)):
-            speaks = message.role not in ("system", "tool")
+            speaks = message.role not in ("system", "tool", "user")  # a user who repeats a question is not stuck
             within = reference.loops_within(BOOK.loops, reference.spoken(message.text)) if speaks else ()
             loops = tuple(loop for loop in scan.loops if loop.scope in ("message", "turns"))
-            assert loops == (*within, *over_turns.get(place, ()))
+            assert loops == (*within, *(over_turns.get(place, ()) if speaks else ()))
             total += len(loops)
     assert total > 300
 

@@ -105,7 +105,7 @@ def test_the_program_of_the_shipped_model_says_how_to_give_it_data() -> None:
 def test_a_text_of_nothing_that_the_model_knows_is_unread() -> None:
     heads, _ = train(labelled(), seed=0)
     silent = model.Heads(heads.meta, heads.weights, heads.scales, np.zeros_like(heads.idf))
-    judge = OfflineJudge(msgspec.structs.replace(load_artefacts(SHIPPED), heads=silent))
+    judge = OfflineJudge(msgspec.structs.replace(load_artefacts(SHIPPED), heads=silent, talk=silent))
     (evaluation,) = judge.evaluate([ask("Thank you")])
     assert (evaluation.state, evaluation.traits, evaluation.reason) == (
         "unread",

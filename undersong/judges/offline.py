@@ -117,7 +117,8 @@ class OfflineJudge(Judge):
         others = np.flatnonzero(~measured)
         talk = self._by(self._talk, [texts[place] for place in others.tolist()])
         for column in SELDOM:
-            talk[:, column] = np.round((talk[:, column] + scores[others, column]) / 2, 3)
+            both = np.round((talk[:, column] + scores[others, column]) / 2, 3)
+            talk[:, column] = np.where(np.isnan(both), talk[:, column], both)
         scores[others] = talk
         return scores
 
@@ -202,7 +203,11 @@ def load_artefacts(folder: Path) -> Artefacts:
     """
     heads, heads_hash = trait_heads.load(folder)
     domain, domain_hash = domains.load(folder)
-    talk, talk_hash = trait_heads.load(folder if (folder / TALK_HEADS).exists() else SHIPPED, TALK_HEADS)
+    talk, talk_hash = heads, heads_hash  # a model of one's own scores every kind of text, unless it has these heads too
+    if (folder / TALK_HEADS).exists():
+        talk, talk_hash = trait_heads.load(folder, TALK_HEADS)
+    elif (folder / trait_heads.FILE).read_bytes() == (SHIPPED / trait_heads.FILE).read_bytes():
+        talk, talk_hash = trait_heads.load(SHIPPED, TALK_HEADS)
     own_turns = (folder / TURN_HEADS).exists()
     turns, turns_hash = trait_heads.load(folder if own_turns else SHIPPED, TURN_HEADS, TURN_SIGNALS)
     whitening, whitening_hash = static_vectors.load_whitening(
