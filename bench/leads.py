@@ -69,17 +69,19 @@ class Speakers(NamedTuple):
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", default="dev", choices=["dev", "test"], help="test: once a release")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--draws", type=int, default=500)
     parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_DATA"))
     arguments = parser.parse_args()
-    case, rows = audit(DEV / "messages.jsonl", options=Options(effort=None))
-    speakers = speakers_of(rows, case.leads)
+    folder = DEV.parent / arguments.set
+    case, rows = audit(folder / "messages.jsonl", options=Options(effort=None))
+    speakers = speakers_of(rows, case.leads, folder)
     count = len(speakers.homes)
     print(f"{count} speakers with three messages or more, {len(speakers.planted)} of them planted")
     print(f"{'':<26}AUC [95 %]           of the first 5, 10, 20 planted")
     leads = {lead.agent: lead.score for lead in case.leads}
-    for name, scores in ranking(case.leads, rows, speakers, arguments.seed).items():
+    for name, scores in ranking(case.leads, rows, speakers, arguments.seed, folder).items():
         low, high = speakers.interval(scores, arguments.draws, arguments.seed)
         tops = ", ".join(str(speakers.top(scores, most).hits) for most in (5, 10, 20))
         print(f"{name:<26}{speakers.auc(scores):.3f} [{low:.2f}, {high:.2f}]    {tops}")
@@ -100,10 +102,10 @@ def ordinary(path: Path) -> Share:
     return Share(sum(lead.score > lead_weights().cut for lead in ranked), len(ranked))
 
 
-def speakers_of(rows: Sequence[Row], leads: Sequence[Lead]) -> Speakers:
+def speakers_of(rows: Sequence[Row], leads: Sequence[Lead], folder: Path = DEV) -> Speakers:
     """The agents of the leads with the truth of the set."""
-    truth = read_lines(DEV / "truth.jsonl")
-    authors = {each["id"]: each["author"] for each in read_lines(DEV / "messages.jsonl")}
+    truth = read_lines(folder / "truth.jsonl")
+    authors = {each["id"]: each["author"] for each in read_lines(folder / "messages.jsonl")}
     culprits = {(each["conversation"], each.get("agent")) for each in truth if each["kind"] == "planted"}
     ranked = {lead.agent for lead in leads}
     return Speakers(
@@ -113,7 +115,9 @@ def speakers_of(rows: Sequence[Row], leads: Sequence[Lead]) -> Speakers:
     )
 
 
-def ranking(leads: Sequence[Lead], rows: Sequence[Row], speakers: Speakers, seed: int) -> dict[str, Scores]:
+def ranking(
+    leads: Sequence[Lead], rows: Sequence[Row], speakers: Speakers, seed: int, folder: Path = DEV
+) -> dict[str, Scores]:
     """Name → agent → score: the leads, what they are made of, and what a person has without them."""
     chance = random.Random(seed)
     own: dict[str, list[Row]] = {agent: [] for agent in speakers.homes}
@@ -130,7 +134,7 @@ def ranking(leads: Sequence[Lead], rows: Sequence[Row], speakers: Speakers, seed
         "leads": {lead.agent: lead.score for lead in leads},
         **parts,
         "no message scored": {lead.agent: lead.score for lead in leads_of(unread, ())},
-        "marks of blind readers": {lead.agent: lead.score for lead in leads_of(_marked(rows), ())},
+        "marks of blind readers": {lead.agent: lead.score for lead in leads_of(_marked(rows, folder), ())},
         "random order": of(lambda _: chance.random()),
         "number of phrases": of(lambda messages: sum(row.total for row in messages)),
         "number of messages": of(len),
@@ -150,10 +154,10 @@ def _unread(row: Row) -> Row:
     return Row(**values | {"state": "unread", "traits": None, "signals": {}, "spans": {}, "scale": None})
 
 
-def _marked(rows: Sequence[Row]) -> list[Row]:
+def _marked(rows: Sequence[Row], folder: Path) -> list[Row]:
     """The blind readers' rows under the agents of the audit."""
     names = {row.id: row.agent for row in rows}
-    marked = ({name: getattr(row, name) for name in row.__struct_fields__} for row in reader_rows(DEV))
+    marked = ({name: getattr(row, name) for name in row.__struct_fields__} for row in reader_rows(folder))
     return [Row(**values | {"agent": names[values["id"]]}) for values in marked]
 
 
