@@ -20,7 +20,7 @@ import numpy.typing as npt
 from undersong.core.text import text_hash
 from undersong.datafiles.yaml_loader import MODELS
 from undersong.judges.protocol import Judge, Question
-from undersong.ml import model_file, static_vectors
+from undersong.ml import model_file, ngrams, static_vectors
 from undersong.ml import ood_check as domains
 from undersong.ml import trait_heads as trait_heads
 from undersong.ml.ood_check import DomainCheck
@@ -113,19 +113,16 @@ class OfflineJudge(Judge):
 
     def _scores(self, texts: Sequence[str], measured: npt.NDArray[np.bool_]) -> Array:
         """Traits (n, 12) by the heads for each kind of text; nan where nothing in a text is known to them."""
-        scores = self._by(self._traits, texts)
+        grams = [ngrams.grams(text) if text.strip() else None for text in texts]
+        triage = self.artefacts.triage.raw(texts)[:, None]
+        scores = _calibrated(self._traits, grams, triage)
         others = np.flatnonzero(~measured)
-        talk = self._by(self._talk, [texts[place] for place in others.tolist()])
+        talk = _calibrated(self._talk, [grams[place] for place in others.tolist()], triage[others])
         for column in SELDOM:
             both = np.round((talk[:, column] + scores[others, column]) / 2, 3)
             talk[:, column] = np.where(np.isnan(both), talk[:, column], both)
         scores[others] = talk
         return scores
-
-    def _by(self, scorer: Scorer, texts: Sequence[str]) -> Array:
-        raw = _raw(scorer, texts)
-        raw = raw + self.artefacts.triage.raw(texts)[:, None] * scorer.triage
-        return np.where(np.isnan(raw), np.nan, scorer.calibrate(np.nan_to_num(raw)))
 
     def heads_for(self, domain: str | None) -> Heads:
         """The heads that scored a message of this domain."""
@@ -137,7 +134,7 @@ class OfflineJudge(Judge):
         rows = np.flatnonzero(turn_rows).tolist()
         if not rows:
             return signals
-        raw = _raw(self._turns, [texts[row] for row in rows])
+        raw = _raw(self._turns, [ngrams.grams(texts[row]) if texts[row].strip() else None for row in rows])
         heads = self._turns.calibrate(np.nan_to_num(raw))
         scores = signals.scores.copy()
         for column, name in enumerate(TURN_SIGNALS):
@@ -188,11 +185,17 @@ def model_hash(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256(msgspec.json.encode([sorted(hashes.items()), CODE_VERSION])).hexdigest()
 
 
-def _raw(scorer: Scorer, texts: Sequence[str]) -> Array:
+def _raw(scorer: Scorer, grams: Sequence[ngrams.Grams | None]) -> Array:
     """Raw scores (n, heads); nan where nothing in a text is known."""
     nothing = np.full(scorer.size, np.nan)
-    scores = [scorer.raw(text) if text.strip() else None for text in texts]
+    scores = [None if each is None else scorer.raw_of(each) for each in grams]
     return np.stack([nothing if each is None else each for each in scores]) if scores else nothing[None, :][:0]
+
+
+def _calibrated(scorer: Scorer, grams: Sequence[ngrams.Grams | None], triage: Array) -> Array:
+    """Scores (n, heads) with the part of triage (n, 1) in them; nan where nothing in a text is known."""
+    raw = _raw(scorer, grams) + triage * scorer.triage
+    return np.where(np.isnan(raw), np.nan, scorer.calibrate(np.nan_to_num(raw)))
 
 
 def load_artefacts(folder: Path) -> Artefacts:

@@ -80,8 +80,12 @@ class Scorer:
 
     def raw(self, text: str) -> Scores | None:
         """One raw score per head, or None where nothing in the text is known to the model."""
+        return self.raw_of(ngrams.grams(text))
+
+    def raw_of(self, grams: ngrams.Grams) -> Scores | None:
+        """The same of the n-grams of a text, which several models may share."""
         total, recognised = np.zeros(self.size), False
-        for block, buckets in enumerate(ngrams.grams(text)):
+        for block, buckets in enumerate(grams):
             idf = self._idf[block].take(buckets).astype(np.float64)
             square = idf @ idf  # of whole numbers: exact
             if square:
