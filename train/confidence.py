@@ -51,18 +51,18 @@ READ = 0.47  # share of their messages that are read
 OF_TALK = ("strength", "rival", "bound", "public")  # of some hundred findings no more can be learnt
 RIDGE = 0.3  # scikit-learn's C
 POSTS = Path(__file__).parent / "labels" / "post_findings.jsonl"
-TALKERS, POSTERS = 443, 151  # speakers of dev and more, agents of the posts
 MORE = Path("bench/talks/more")  # further planted conversations, see docs/benchmark.md
 OVERLAP = 0.5  # Jaccard index from which a finding names a plant, as in the scorer of the planted sets
 
 
 class Labelled(NamedTuple):
-    """Findings with their features and whether they are true, and the share of bad agents among all."""
+    """Findings with their features and whether they are true; the bad agents among all of them."""
 
     patterns: list[str]
     features: list[dict[str, float]]
     true: list[bool]
-    share: float
+    bad: int
+    agents: int
 
 
 def counted(folder: Path) -> ReadingCounts:
@@ -87,7 +87,7 @@ def counted(folder: Path) -> ReadingCounts:
 
 def of_talks(*folders: Path) -> Labelled:
     """The findings of rules with indicators on the readings of some sets of conversations."""
-    return joined(*((_of_talks(folder), len(speakers(read_lines(folder / "messages.jsonl")))) for folder in folders))
+    return joined(*(_of_talks(folder) for folder in folders))
 
 
 def _of_talks(folder: Path) -> Labelled:
@@ -103,8 +103,8 @@ def _of_talks(folder: Path) -> Labelled:
     true = [
         one_name(each.pattern) == one_name(shapes.get((each.conversations[0], each.agent), "")) for each in findings
     ]
-    share = len(shapes) / len(speakers(messages))
-    return Labelled([each.pattern for each in findings], finding_features(findings, rows), true, share)
+    patterns, features = [each.pattern for each in findings], finding_features(findings, rows)
+    return Labelled(patterns, features, true, len(shapes), len(speakers(messages)))
 
 
 def of_posts(data: Path) -> Labelled:
@@ -116,14 +116,15 @@ def of_posts(data: Path) -> Labelled:
     with gzip.open(data / TRAIT_LABELS, "rt", encoding="utf-8") as lines:
         posts = [_post(json.loads(line), place) for place, line in enumerate(lines)]
     findings = detect(posts, [rule for rule in load_rules() if "indicators" in rule.needs]).findings
-    labelled = Labelled([], [], [], len({row["agent"] for row in read_lines(POSTS) if row["verdict"] == "right"}))
+    bad = {row["agent"] for row in read_lines(POSTS) if row["verdict"] == "right"}
+    labelled = Labelled([], [], [], len(bad), len({row.agent for row in posts}))
     for finding, features in zip(findings, finding_features(findings, posts), strict=True):
         verdict = verdicts.get((finding.agent, finding.pattern, *finding.message_ids))
         if verdict in ("right", "wrong"):
             labelled.patterns.append(finding.pattern)
             labelled.features.append(features)
             labelled.true.append(verdict == "right")
-    return labelled._replace(share=labelled.share / len({row.agent for row in posts}))
+    return labelled
 
 
 def _post(row: Json, place: int) -> Row:
@@ -142,20 +143,21 @@ def _post(row: Json, place: int) -> Row:
     return row_of(cells, place)
 
 
-def joined(*parts: tuple[Labelled, int]) -> Labelled:
-    """Several labelled sets as one; beside each the number of its agents."""
+def joined(*parts: Labelled) -> Labelled:
+    """Several labelled sets as one."""
     return Labelled(
-        patterns=[name for part, _ in parts for name in part.patterns],
-        features=[row for part, _ in parts for row in part.features],
-        true=[value for part, _ in parts for value in part.true],
-        share=sum(part.share * count for part, count in parts) / sum(count for _, count in parts),
+        patterns=[name for part in parts for name in part.patterns],
+        features=[row for part in parts for row in part.features],
+        true=[value for part in parts for value in part.true],
+        bad=sum(part.bad for part in parts),
+        agents=sum(part.agents for part in parts),
     )
 
 
 def of_worlds(worlds: Sequence[tuple[Json, Json]]) -> Labelled:
     """The findings of rules with scores alone on (messages, truth) of score worlds."""
     rules = [rule for rule in load_rules() if "indicators" not in rule.needs]
-    labelled = Labelled([], [], [], 0.0)
+    labelled = Labelled([], [], [], 0, 0)
     agents = planted = 0
     for world, truth in worlds:
         rows = rows_of(world)
@@ -169,7 +171,7 @@ def of_worlds(worlds: Sequence[tuple[Json, Json]]) -> Labelled:
                 labelled.patterns.append(finding.pattern)
                 labelled.features.append(features)
                 labelled.true.append(any(_names(finding, plant) for plant in truth["truth"]))
-    return labelled._replace(share=planted / agents)
+    return labelled._replace(bad=planted, agents=agents)
 
 
 def _names(finding: Finding, plant: Json) -> bool:
@@ -196,7 +198,7 @@ def fitted(labelled: Labelled, names: Sequence[str], *, offsets: bool) -> Logist
     intercept = float(model.intercept_[0] - weights @ scaler.mean_)
     own = weights[len(names) :] if offsets else [0.0] * len(patterns)
     return LogisticWeights(
-        share=round(labelled.share, 4),
+        share=round(labelled.bad / labelled.agents, 4),
         intercept=round(intercept, 3),
         weights={name: round(float(weight), 3) for name, weight in zip(names, weights, strict=False)},
         patterns={name: round(float(weight), 3) for name, weight in zip(patterns, own, strict=True)},
@@ -229,7 +231,7 @@ def main() -> None:
     lines = ["readings:", f"  planted: {counts.planted}", f"  innocent: {counts.innocent}"]
     lines += [f"  {name}: {list(getattr(counts, name))}  # with certainty 1, 2, 3, 4" for name in ("right", "wrong")]
     talks, posts = of_talks(arguments.set, MORE), of_posts(arguments.data)
-    by_indicators = fitted(joined((talks, TALKERS), (posts, POSTERS)), OF_TALK, offsets=False)
+    by_indicators = fitted(joined(talks, posts), OF_TALK, offsets=False)
     by_scores = fitted(of_worlds(list(score_worlds(arguments.data))), FEATURES, offsets=True)
     for name, weights in (("scores", by_scores), ("indicators", by_indicators)):
         lines += [f"{name}:", f"  share: {weights.share}", f"  intercept: {weights.intercept}"]

@@ -66,10 +66,10 @@ def test_a_finding_that_a_reader_of_the_sequence_does_not_see_is_doubted() -> No
 @pytest.mark.skipif("UNDERSONG_DATA" not in os.environ, reason="needs the labelled data")
 def test_the_shipped_weights_of_indicators_are_those_of_the_benchmark_and_the_posts() -> None:
     from bench.talks.__main__ import HERE
-    from train.confidence import OF_TALK, POSTERS, TALKERS, fitted, joined, of_posts, of_talks
+    from train.confidence import OF_TALK, fitted, joined, of_posts, of_talks
 
     talks, posts = of_talks(HERE / "dev", HERE / "more"), of_posts(Path(os.environ["UNDERSONG_DATA"]))
-    labelled = joined((talks, TALKERS), (posts, POSTERS))
+    labelled = joined(talks, posts)
     assert fitted(labelled, OF_TALK, offsets=False) == reference_figures().indicators
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
+
 from undersong.models import RuleOutcome, by_pattern
 from undersong.patterns.catalog import all_rules, load_rules
 from undersong.patterns.detect import detect
 from undersong.patterns.tools.rule_tests import table
+from undersong.pipeline.history_sweep import sweep
+from undersong.stores.sqlite import SQLiteStore
 
 
 def test_findings_carry_the_pattern_and_the_hash_of_their_rule() -> None:
@@ -38,3 +44,16 @@ def test_a_pattern_was_looked_for_where_one_of_its_rules_ran() -> None:
         _outcome("con_game", "gave_up"),
     ]
     assert [(each.pattern, each.status) for each in by_pattern(outcomes)] == [("darvo", "ran"), ("con_game", "gave_up")]
+
+
+def test_a_sweep_by_one_rule_leaves_alone_what_another_rule_of_the_pattern_has_found(tmp_path: Path) -> None:
+    (variant,) = load_rules(names=["love_bombing_by_indicators"])
+    rows = [msgspec.structs.replace(row, judge="j", judge_hash="j1") for row in table(variant.file.cases.hits[0].rows)]
+    with SQLiteStore(tmp_path / "undersong.db") as store:
+        store.append(rows)
+        assert len(sweep(store, [variant], "j1").new_findings) == 1
+        (main,) = load_rules(names=["love_bombing"])
+        done = sweep(store, [main], "j1")
+        assert (done.new_findings, done.retracted) == ((), ())
+        assert [finding.rule_hash for finding in store.findings()] == [variant.hash]
+        assert len(sweep(store, [main, variant], "j1", again=True).retracted) == 0

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.models import Emerging, Finding, Row, RuleOutcome
+from undersong.patterns.catalog import other_ways
 from undersong.patterns.incremental.live import LiveDetector
 from undersong.patterns.language.compile import PatternRule
 from undersong.pipeline.history_sweep import unfinished
@@ -31,7 +32,7 @@ class AgentTracker:
     def __init__(self, store: Store, rules: Sequence[PatternRule], judge: str, judge_hash: str) -> None:
         self._store, self._rules = store, tuple(rules)
         self._judge, self._judge_hash = judge, judge_hash
-        self._ids = frozenset(rule.pattern for rule in rules)
+        self._ids, self._others = frozenset(rule.pattern for rule in rules), other_ways(rules)
         self._live = LiveDetector(self._rules)
         self.clear()
 
@@ -98,7 +99,8 @@ class AgentTracker:
 
     def _own(self, finding: Finding) -> bool:
         """Whether a stored finding is one of this engine: by one of its rules, from rows of its judge."""
-        return finding.pattern in self._ids and set(finding.judges) <= {self._judge}
+        own = finding.pattern in self._ids and finding.rule_hash not in self._others
+        return own and set(finding.judges) <= {self._judge}
 
     def _compare(self, agents: Iterable[str], *, final: bool) -> FindingChanges:
         """The current findings against the stored ones; a rule that is inactive yet retracts nothing."""

@@ -53,6 +53,13 @@ def load_rules(paths: Sequence[str | Path] | None = None, names: Iterable[str] =
     return tuple(chosen.values())
 
 
+def other_ways(rules: Iterable[PatternRule]) -> frozenset[str]:
+    """The hashes of shipped rules that find a pattern of ``rules`` in another way and are not among them."""
+    chosen = tuple(rules)
+    patterns = {rule.pattern for rule in chosen}
+    return frozenset(rule.hash for rule in all_rules() if rule.pattern in patterns) - {rule.hash for rule in chosen}
+
+
 def named(rules: Iterable[PatternRule], name: str) -> PatternRule:
     """The rule with an id or alias; raises UsageError with the nearest name."""
     by_name: dict[str, PatternRule] = {}

@@ -10,6 +10,7 @@ import msgspec
 from undersong.core.batches import batches
 from undersong.errors import UsageError
 from undersong.models import Emerging, Finding, Message, Record, Row, RuleOutcome
+from undersong.patterns.catalog import other_ways
 from undersong.patterns.detect import Detection, MessageKey, PackedSearch, Span, detect, quote, strongest_sentences
 from undersong.patterns.findings import order
 from undersong.patterns.language.compile import PatternRule
@@ -68,7 +69,7 @@ def sweep(
     its chance and stability, and q over all that this sweep read. With ``warn`` sequences that are only on their way
     are told too.
     """
-    cursors = _cursors(judge_hash, least, rules)
+    cursors, others = _cursors(judge_hash, least, rules), other_ways(rules)
     places = {name: BEGINNING if again else store.cursor(cursor) for name, cursor in cursors.items()}
     before = store.finding_ids()
     tally = _SweepTotals(watch)
@@ -79,7 +80,8 @@ def sweep(
             search = _Batch(store, judge_hash, batch, due, effort, prevalence)
             weighed = search.significance()
             last = Cursor(batch[-1].changed, batch[-1].agent)
-            swept = _by_agent(batch, weighed.findings)
+            left_alone = _found_otherwise(store, batch, others)
+            swept = _by_agent(batch, (*weighed.findings, *left_alone))
             store.put_sweep(judge_hash, swept, patterns, {cursors[name]: last for name in patterns})
             tally.add(batch, search.outcomes, weighed)
             if warn:
@@ -266,6 +268,12 @@ def unfinished(rules: Sequence[PatternRule], rows: Iterable[Row], findings: Iter
     return [
         each for each in sequences if not any((each.pattern, each.agent, place) in bound for place in each.message_ids)
     ]
+
+
+def _found_otherwise(store: Store, histories: Sequence[PackedHistory], others: Collection[str]) -> Iterator[Finding]:
+    """The stored findings of the same patterns by rules that are not swept: they stay as they are."""
+    for history in histories if others else ():
+        yield from (each for each in store.findings(history.agent) if each.rule_hash in others)
 
 
 def _by_agent(histories: Sequence[PackedHistory], findings: Iterable[Finding]) -> list[AgentSweep]:
