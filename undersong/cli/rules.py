@@ -100,6 +100,7 @@ def schema() -> None:
 def explain_(name: str, rows: Path, agent: str | None, target: str | None, folder: str | None) -> None:
     """Show row by row what RULE saw in ROWS (JSON Lines): why it matched or where it stopped."""
     from undersong.patterns.catalog import all_rules, named
+    from undersong.patterns.detect import rows_with_set_indicators
     from undersong.patterns.tools.explain import explain
     from undersong.pipeline.audit import rows_in
 
@@ -108,7 +109,7 @@ def explain_(name: str, rows: Path, agent: str | None, target: str | None, folde
     show_problems(problems)
     _require_row_name("agent", agent, (row.agent for row in read))
     _require_row_name("target", target, (row.target for row in read))
-    echo(explain(rule, read, agent=agent, target=target))
+    echo(explain(rule, rows_with_set_indicators(read, rule), agent=agent, target=target))
 
 
 def _require_row_name(what: str, name: str | None, names: Iterable[str | None]) -> None:

@@ -20,6 +20,14 @@ from undersong.patterns.language.inputs import available_inputs, lacking
 from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.reference.partitions import Timeline, timelines
 from undersong.patterns.reference.search import ROWS, SearchResult
+from undersong.patterns.set_indicators import (
+    asked_of_findings,
+    not_set,
+    set_by,
+    shapes_for,
+    with_indicators,
+    with_origin,
+)
 from undersong.patterns.significance.necessary_conditions import family_size
 from undersong.patterns.vectorized.exact_sum import NotVectorizable
 from undersong.patterns.vectorized.packed import DECIDABLE_INPUTS, Load, PackedTimelines, packed_source, packed_table
@@ -49,29 +57,63 @@ def detect(
 
     ``gives`` names what the judge fills (``traits``, ``indicators``, signals); a rule that needs more is
     ``not_applicable``, as is one that asks for what no row has. ``steps`` bounds the search per partition: a rule that
-    reaches it ``gave_up`` there, and says so.
+    reaches it ``gave_up`` there, and says so. Indicators that only a sequence shows are set by what shapes find, before
+    the rules run that ask for them (``set_indicators``).
     """
     return RowSearch(rows, steps=steps).detect(rules, gives=gives)
 
 
 class RowSearch:
-    """Rows to run rules over; ``timelines`` searches them, and serves ``estimate_significance`` as it is."""
+    """Rows to run rules over; it serves ``estimate_significance`` as it is, after ``detect``."""
 
     def __init__(self, rows: Iterable[Row], *, steps: int = STEPS) -> None:
-        self.timelines = TimelineSearch(timelines(absolute_rows(rows)), steps=steps)
+        self._rows = absolute_rows(rows)
+        self._first = self._second = TimelineSearch(timelines(self._rows), steps=steps)
+
+    def of(self, _rule: PatternRule) -> TimelineSearch:
+        """The rows that a rule sees: with what findings set, for one that asks for it."""
+        return self._second if asked_of_findings(_rule) else self._first
 
     def detect(self, rules: Sequence[PatternRule], *, gives: Collection[str] | None = None) -> Detection:
-        """What ``detect`` finds."""
-        whole = self.timelines.timelines
-        read = [entry.row for timeline in whole for entry in timeline.entries if entry.read]
-        corpus = _RowCorpus(
-            searches=self.timelines,
-            has=available_inputs(read, _needs(rules)),
-            gives=gives,
-            any_read=bool(read),
-            ranks=any(row.scale == "rank" for row in read),
+        """What ``detect`` finds: first of shapes, then of the rules that ask for what those set."""
+        balance, corpus = _balances(self._first.timelines), self._corpus(rules, gives)
+        before, after = shapes_for(rules), [rule for rule in rules if asked_of_findings(rule)]
+        first = [*before, *(rule for rule in rules if not asked_of_findings(rule))]
+        found_first = _detection(corpus, first, balance)
+        indicators = set_by(found_first.findings, first)
+        self._second = self._first
+        if after and indicators:
+            marked = with_indicators(self._rows, indicators)
+            self._second = TimelineSearch(timelines(marked), steps=self._first.steps)
+        ran = {outcome.pattern for outcome in found_first.outcomes if outcome.status != "not_applicable"}
+        available = {name for rule in first if rule.id in ran for name in rule.file.sets}
+        available |= _named_in(self._rows) if after else frozenset()
+        found_then = _detection(corpus._replace(searches=self._second, set_here=available), after, balance)
+        by_hash = {rule.hash: rule for rule in after}
+        then = (with_origin(finding, by_hash[finding.rule_hash], indicators) for finding in found_then.findings)
+        unreported = {rule.hash for rule in before}
+        findings = [each for each in found_first.findings if each.rule_hash not in unreported]
+        outcomes = {each.pattern: each for each in (*found_first.outcomes, *found_then.outcomes)}
+        return Detection(
+            findings=tuple(sorted((*findings, *then), key=order)), outcomes=tuple(outcomes[rule.id] for rule in rules)
         )
-        return _detection(corpus, rules, _balances(whole))
+
+    def _corpus(self, rules: Sequence[PatternRule], gives: Collection[str] | None) -> _RowCorpus:
+        read = [entry.row for timeline in self._first.timelines for entry in timeline.entries if entry.read]
+        needs = _needs((*rules, *shapes_for(rules)))
+        ranks = any(row.scale == "rank" for row in read)
+        return _RowCorpus(self._first, available_inputs(read, needs), gives, any_read=bool(read), ranks=ranks)
+
+
+def rows_with_set_indicators(rows: Iterable[Row], rule: PatternRule) -> list[Row]:
+    """The rows as a rule sees them: with the indicators that it asks for of findings."""
+    whole, shapes = list(rows), shapes_for([rule])
+    return with_indicators(whole, set_by(detect(whole, shapes).findings, shapes)) if shapes else whole
+
+
+def _named_in(rows: Iterable[Row]) -> frozenset[str]:
+    """The indicators that somebody named in a row."""
+    return frozenset(each.id for row in rows for each in row.indicators or ())
 
 
 class PackedSearch:
@@ -120,6 +162,7 @@ class _RowCorpus(NamedTuple):
     gives: Collection[str] | None
     any_read: bool
     ranks: bool
+    set_here: Collection[str] = ()  # the indicators of sequences that somebody gives
 
 
 def _detection(
@@ -129,6 +172,7 @@ def _detection(
     outcomes: list[RuleOutcome] = []
     for rule in rules:
         reason = lacking(rule, corpus.has, corpus.gives, any_read=corpus.any_read, ranks=corpus.ranks)
+        reason = reason or not_set(rule, corpus.set_here)
         if reason:
             outcomes.append(
                 RuleOutcome(

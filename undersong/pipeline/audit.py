@@ -246,7 +246,7 @@ def _significance(
 ) -> Significance:
     if effort is None:
         return Significance(findings=detection.findings, family=0)
-    return estimate_significance(detection.findings, detection.outcomes, search.timelines, rules, effort, noise)
+    return estimate_significance(detection.findings, detection.outcomes, search, rules, effort, noise)
 
 
 def _without_text(row: Row) -> Row:

@@ -8,13 +8,15 @@ from functools import lru_cache, partial
 import msgspec
 
 from undersong.core.batches import batches
+from undersong.core.text import json_hash
 from undersong.errors import UsageError
 from undersong.models import Emerging, Finding, Message, Record, Row, RuleOutcome
 from undersong.patterns.catalog import other_ways
-from undersong.patterns.detect import Detection, MessageKey, PackedSearch, Span, detect, quote, strongest_sentences
+from undersong.patterns.detect import Detection, MessageKey, PackedSearch, RowSearch, Span, quote, strongest_sentences
 from undersong.patterns.findings import order
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
+from undersong.patterns.set_indicators import asked_of_findings, shapes_for
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.confidence import with_confidence
 from undersong.patterns.significance.estimate import (
@@ -24,7 +26,7 @@ from undersong.patterns.significance.estimate import (
 )
 from undersong.patterns.tools.partial_match import emerging
 from undersong.patterns.vectorized.packed import StaleError, readable
-from undersong.patterns.vectorized.row_source import FEW
+from undersong.patterns.vectorized.row_source import FEW, SearchesByRule
 from undersong.stores.protocol import BEGINNING, AgentSweep, Cursor, JudgeEntry, PackedHistory, Store
 
 ROWS = 400_000  # packed rows that are held and searched together; each takes about a kilobyte while they are
@@ -161,10 +163,17 @@ def _together(parts: Sequence[RuleOutcome]) -> RuleOutcome:
 
 
 def _cursors(judge_hash: str, least: int, rules: Iterable[PatternRule]) -> dict[str, str]:
-    """Pattern → the name of its cursor: a pattern is swept by all its rules or by none."""
+    """Pattern → the name of its cursor: a pattern is swept by all its rules or by none.
+
+    What other rules set for it is part of the name: when they change, it begins anew.
+    """
+    chosen = tuple(rules)
     hashes: dict[str, list[str]] = {}
-    for rule in rules:
-        hashes.setdefault(rule.pattern, []).append(rule.hash)
+    for rule in chosen:
+        asked = asked_of_findings(rule)
+        shapes = [each for each in (*chosen, *shapes_for(chosen)) if asked & each.file.sets.keys()]
+        sets = [json_hash([each.hash, each.file.sets])[:16] for each in shapes]
+        hashes.setdefault(rule.pattern, []).extend([rule.hash, *sets])
     return {name: f"sweep/{judge_hash}/{least}/{'+'.join(sorted(each))}" for name, each in hashes.items()}
 
 
@@ -243,16 +252,25 @@ class _Batch:
             return
         for part in batches(histories, LOADED, _rows):
             rows = list(self.rows(part))
-            self._take(detect(rows, rules), rows)
+            search = RowSearch(rows)
+            self._take(search.detect(rules), rows, search=search)
 
-    def _take(self, detection: Detection, rows: Iterable[Row], family: int | None = None) -> None:
+    def _take(
+        self,
+        detection: Detection,
+        rows: Iterable[Row],
+        family: int | None = None,
+        *,
+        search: SearchesByRule | None = None,
+    ) -> None:
         self.outcomes += detection.outcomes
         bound = {place for finding in detection.findings for place in finding.message_ids}
         strongest = strongest_sentences(row for row in rows if row.id in bound)
         findings = tuple(_with_quotes(finding, self._messages, strongest) for finding in detection.findings)
         weighed = Significance(findings=findings, family=0)
         if effort := self._effort:
-            weighed = estimate_significance(findings, detection.outcomes, rows, self._rules, effort, family=family)
+            searched = rows if search is None else search
+            weighed = estimate_significance(findings, detection.outcomes, searched, self._rules, effort, family=family)
         self._significance.append(weighed)
 
 

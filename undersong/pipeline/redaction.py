@@ -30,7 +30,7 @@ from undersong.models import (
     StageReading,
     Why,
 )
-from undersong.patterns.detect import detect, quote, strongest_sentences
+from undersong.patterns.detect import RowSearch, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.leads import leads_of, with_quotes
 from undersong.patterns.outcome import with_outcome
@@ -171,11 +171,12 @@ def _findings(
     if all(who(one) == who(other) for one, other in zip(before, after, strict=True)):
         return findings
     gives = case.parameters.get("judge_gives")
-    detection = detect(after, rules, gives=None if gives is None else frozenset(gives))
+    search = RowSearch(after)
+    detection = search.detect(rules, gives=None if gives is None else frozenset(gives))
     if effort is None:
         return with_disagreement(detection.findings, after, rules)
     noise = case.parameters.get("judge_noise")
-    weighed = estimate_significance(detection.findings, detection.outcomes, after, rules, effort, noise)
+    weighed = estimate_significance(detection.findings, detection.outcomes, search, rules, effort, noise)
     return with_disagreement(weighed.findings, after, rules)
 
 

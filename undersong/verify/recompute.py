@@ -49,9 +49,7 @@ def recompute_findings(content: Content, rules: Sequence[PatternRule]) -> Iterat
     findings: Iterable[Finding] = detection.findings
     if effort is not None:
         noise = case.parameters.get("judge_noise")
-        findings = estimate_significance(
-            detection.findings, detection.outcomes, search.timelines, chosen, effort, noise
-        ).findings
+        findings = estimate_significance(detection.findings, detection.outcomes, search, chosen, effort, noise).findings
     findings = with_readings(tuple(findings), case.sequences, content.rows, rules, *reading_facts(case))
     findings = with_disagreement(findings, content.rows, rules)
     messages = {(message.conversation, message.id): message for message in case.cited}

@@ -183,8 +183,9 @@ class _RuleCompiler:
         for name in names:
             if name in (row_pattern.ANY, MATCH) or not name.isupper() or not name.isidentifier():
                 self._problem(f"$.define.{name}", f"'{name}' cannot name a variable", "use an upper-case word")
-        for name in {name for group in self.file.overlaps for name in group} - set(names):
-            self._problem("$.overlaps", f"unknown variable '{name}'", did_you_mean(name, list(names)))
+        for key, groups in (("overlaps", self.file.overlaps), ("sets", tuple(self.file.sets.values()))):
+            for name in {name for group in groups for name in group} - set(names):
+                self._problem(f"$.{key}", f"unknown variable '{name}'", did_you_mean(name, list(names)))
         if len(names) > _MOST_VARIABLES:
             self._problem("$.define", f"more than {_MOST_VARIABLES} variables")
         return self._try("$.pattern", lambda: _read_pattern(self.file.pattern, names))

@@ -24,8 +24,9 @@ AFTER = re.compile(r"skip (?:past last row|to next row|to (?:first|last) [A-Z][A
 _NO_MEMBER = re.compile(r"Invalid enum value '(.*)'")
 _CLAUSES = ("define", "pattern", "columns", "measures")
 _STAND_INS: dict[str, Any] = {"id": "unread", "title": "", "level": "low", "falsepositives": ["unread"]}
-# what a rule says of itself changes no finding, so it is not in the hash
-_PROSE = ("title", "description", "why", "reading", "references", "falsepositives", "misses", "overlaps", "cases")
+# what a rule says of itself, and sets for others, changes no finding of its own, so it is not in the hash
+_PROSE = ("title", "description", "why", "reading", "references", "falsepositives", "misses", "overlaps", "sets",
+          "cases")  # fmt: skip
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,6 +79,7 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tags: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
     overlaps: tuple[tuple[str, ...], ...] = ()
+    sets: dict[str, tuple[str, ...]] = {}
     enabled: bool = True
     partition_by: tuple[Key, ...] = ("agent", "target")
     where: str | bool | None = None

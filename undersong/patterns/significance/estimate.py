@@ -31,7 +31,7 @@ from undersong.patterns.significance.permutations import (
 )
 from undersong.patterns.vectorized import jit
 from undersong.patterns.vectorized.exact_sum import F, I
-from undersong.patterns.vectorized.row_source import TimelineSearch
+from undersong.patterns.vectorized.row_source import SearchesByRule, TimelineSearch
 from undersong.patterns.vectorized.vector_logic import B
 from undersong.rows.corpus_scales import absolute_rows
 
@@ -201,7 +201,7 @@ class _MatchedSequence(NamedTuple):
 def estimate_significance(
     findings: Sequence[Finding],
     outcomes: Iterable[RuleOutcome],
-    rows: Iterable[Row] | TimelineSearch,
+    rows: Iterable[Row] | SearchesByRule,
     rules: Sequence[PatternRule],
     effort: ResamplingConfig,
     measured_noise: Mapping[str, float] | None = None,
@@ -214,18 +214,19 @@ def estimate_significance(
     on the seed, the rule and the agent's own rows, whatever else the run holds; q depends on the whole run.
     ``measured_noise`` is the judge's own, per trait; without it the shipped table stands for it. ``family`` is that of
     the whole run where ``rows`` are only those of agents with findings. A search that has been made already
-    (``RowSearch.timelines``) stands for its rows.
+    (``RowSearch``) stands for its rows: rules that ask for what findings set are tested on rows that have it.
     """
-    search = rows if isinstance(rows, TimelineSearch) else TimelineSearch(timelines(absolute_rows(rows)))
-    all_timelines, shipped = search.timelines, noise()
+    search = TimelineSearch(timelines(absolute_rows(rows))) if isinstance(rows, Iterable) else rows
+    shipped = noise()
     table = Noise(known=dict(measured_noise), others=shipped.others) if measured_noise else shipped
     ran = {outcome.pattern for outcome in outcomes if outcome.status != "not_applicable"}
     tried = [rule for rule in rules if rule.id in ran]
-    family = family_size(tried, all_timelines, search.run) if family is None else family
+    if family is None:
+        family = sum(family_size([rule], search.of(rule).timelines, search.of(rule).run) for rule in tried)
     weighed = list(findings)
     measured: list[tuple[_MatchedSequence, Chance]] = []
     for rule in tried:
-        sequences = _sequences(findings, rule, all_timelines)
+        sequences = _sequences(findings, rule, search.of(rule).timelines)
         for some in batches(sequences, _CELLS, lambda sequence: len(sequence.partition.timeline.entries)):
             _stabilities(weighed, rule, some, effort, table)
             partitions = [sequence.partition for sequence in some]

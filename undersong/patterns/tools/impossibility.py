@@ -47,7 +47,14 @@ from undersong.patterns.language.row_pattern import (
     successors,
 )
 from undersong.patterns.language.values import MATCH
-from undersong.patterns.significance.necessary_conditions import RowKind, RowRequirement, measured, requirements_of
+from undersong.patterns.significance.necessary_conditions import (
+    RowKind,
+    RowRequirement,
+    inserted,
+    measured,
+    requirements_of,
+    written_out,
+)
 
 _SCORES = frozenset(TRAITS) | frozenset(DIMENSIONS)  # from 0 to 1
 _AMONG = ("mean", "min", "max", "ewma", "first", "last")  # never beyond the values that they are taken over
@@ -312,15 +319,17 @@ def _variables(rule: PatternRule, places: Iterable[int]) -> frozenset[str]:
 
 def _most(rule: PatternRule, asked: RowRequirement) -> float:
     """At most so many rows of these kinds a match binds."""
-    conditions = dict(zip(rule.names, rule.trees.define, strict=True))
-    possible = {name for kind in asked.kinds for name in _possible(kind, conditions)}
+    columns = written_out(rule.trees.columns)
+    conditions = {name: inserted(tree, columns) for name, tree in zip(rule.names, rule.trees.define, strict=True)}
+    possible = {name for kind in asked.kinds for name in _possible(kind, conditions, columns)}
     return inf if ANY in possible else _bound(rule.trees.part, frozenset(possible))
 
 
-def _possible(kind: RowKind, conditions: dict[str, Node]) -> Iterator[str]:
+def _possible(kind: RowKind, conditions: dict[str, Node], columns: dict[str, Node]) -> Iterator[str]:
     """The variables whose rows can be of a kind."""
     for name in conditions if kind.variable == MATCH else (kind.variable,):
-        both = [each for each in (conditions.get(name), kind.condition) if each is not None]
+        more = None if kind.condition is None else inserted(kind.condition, columns)
+        both = [each for each in (conditions.get(name), more) if each is not None]
         if not impossible(Both(tuple(both))):
             yield name
 

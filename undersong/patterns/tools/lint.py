@@ -11,7 +11,7 @@ from undersong.datafiles.taxonomy import taxonomy
 from undersong.datafiles.yaml_loader import RULES, YamlDocument, did_you_mean, load
 from undersong.errors import RuleError
 from undersong.models import TRAITS, Record
-from undersong.patterns.catalog import repeated, rule_files
+from undersong.patterns.catalog import all_rules, repeated, rule_files
 from undersong.patterns.language import row_pattern
 from undersong.patterns.language.compile import PatternRule, try_rule
 from undersong.patterns.language.expressions import (
@@ -29,6 +29,7 @@ from undersong.patterns.language.expressions import (
 )
 from undersong.patterns.language.row_pattern import ANY, Bind, Or, Part, Passed, Repeat, Then, can_be_empty
 from undersong.patterns.language.rulefile import written
+from undersong.patterns.set_indicators import asked_of_findings, sequence_indicators
 from undersong.patterns.significance.necessary_conditions import inserted, written_out
 from undersong.patterns.tools.impossibility import beyond_anchors, disjoint, impossible, never_holds
 from undersong.patterns.tools.rule_tests import run_rule_tests
@@ -64,7 +65,22 @@ def check_rules(paths: Sequence[str | Path] | None = None) -> tuple[Lint, ...]:
             rules.append((file, rule))
             lints += _remarks(document, rule)
     lints += [_error("repeated-name", problem) for problem in repeated(rules)]
+    lints += _never_set(rules)
     return tuple(lints)
+
+
+def _never_set(rules: Sequence[tuple[Path, PatternRule]]) -> Iterator[Lint]:
+    """Rules that ask for an indicator that nobody gives, and rules that set one which a message shows."""
+    settable = {name for rule in (*all_rules(), *(rule for _, rule in rules)) for name in rule.file.sets}
+    for file, rule in rules:
+        document = load(file)
+        for name in sorted(asked_of_findings(rule) - settable):
+            place = next((path for path, text in _clauses(rule).items() if f'"{name}"' in str(text)), "$")
+            what = f"asks for {name}, which no message shows and no rule sets"
+            yield _at(document, "unset-indicator", place, what, "ask for another, or write a rule with it under sets")
+        for name in sorted(rule.file.sets.keys() - sequence_indicators()):
+            what = f"sets {name}, which is no indicator that only a sequence shows"
+            yield _at(document, "unset-indicator", "$.sets", what, did_you_mean(name, sorted(sequence_indicators())))
 
 
 def _remarks(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
@@ -92,13 +108,17 @@ def _unused(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
             yield _warning(document, "unused-column", f"$.columns.{name}", f"column '{name}' is not used", "delete it")
 
 
-def _words(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
+def _clauses(rule: PatternRule) -> dict[str, Any]:
+    """Every expression of a rule by its path in the file."""
     file = rule.file
     places: dict[str, Any] = {"$.where": file.where, "$.until": file.until}
     for clause, texts in (("columns", file.columns), ("define", file.define), ("measures", file.measures)):
         places |= {f"$.{clause}.{name}": text for name, text in texts.items()}
-    places |= {f"$.having[{i}]": text for i, text in enumerate(file.having)}
-    for path, text in places.items():
+    return places | {f"$.having[{i}]": text for i, text in enumerate(file.having)}
+
+
+def _words(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
+    for path, text in _clauses(rule).items():
         for what, remedy in unknown_words(parse(written(text))) if text is not None else ():
             yield _warning(document, "unknown-word", path, what, remedy)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,6 +32,14 @@ def search(rule: PatternRule, timelines: Sequence[Timeline], *, steps: int = STE
     return TimelineSearch(timelines, steps=steps, few=0).search(rule)
 
 
+class SearchesByRule(Protocol):
+    """The rows that each rule is run over: rules that ask for what other rules find see it."""
+
+    def of(self, _rule: PatternRule) -> TimelineSearch:
+        """The rows for a rule."""
+        ...
+
+
 class TimelineSearch:
     """Some timelines, to be searched with one rule after the other; what rules have in common is done once.
 
@@ -50,6 +58,10 @@ class TimelineSearch:
         """The rows as arrays."""
         table = self._table or table_of(self.timelines)
         return TableSearch(table, Vectors(table.source))
+
+    def of(self, _rule: PatternRule) -> TimelineSearch:
+        """The same rows for every rule."""
+        return self
 
     def search(self, rule: PatternRule) -> SearchResult:
         """Every match of a rule; one that is beyond the engine is left to the reference."""
