@@ -37,7 +37,7 @@ def test_the_report_folder_holds_what_was_promised(undersong: Undersong) -> None
     ran = undersong("audit", "samples")
     assert ran.code == 0, ran.err
     assert {path.name for path in REPORT.iterdir()} >= FILES
-    assert Path("undersong.db").is_file()
+    assert Path("undersong-report.db").is_file()
     assert "scanned" in ran.out
     assert "sovereignty" in ran.out
 
@@ -57,11 +57,11 @@ def test_a_rerun_writes_the_same_bytes_and_adds_nothing_twice(undersong: Underso
 
     undersong("audit", "samples")
     first = contents()
-    with SQLiteStore(Path("undersong.db")) as store:
+    with SQLiteStore(Path("undersong-report.db")) as store:
         counts = store.counts()
     undersong("audit", "samples")
     assert contents() == first
-    with SQLiteStore(Path("undersong.db")) as store:
+    with SQLiteStore(Path("undersong-report.db")) as store:
         assert store.counts() == counts
 
 
@@ -80,17 +80,20 @@ def test_findings_at_the_level_asked_for_end_with_exit_code_1(undersong: Underso
     assert undersong("detect", "rows.jsonl", "--fail-on", "low", "--prevalence", "0.001").code == 0  # a lead
 
 
-@pytest.mark.parametrize(("level", "code"), [("low", 1), ("medium", 1), ("high", 0)])
+@pytest.mark.parametrize(("level", "code"), [("low", 1), ("high", 1), ("critical", 0)])
 def test_points_deducted_fail_an_audit_at_the_level_that_sarif_gives_them(
     undersong: Undersong, level: str, code: int
 ) -> None:
     ran = undersong("audit", "samples/invoice_session.json", "--fail-on", level, "--format", "sarif", "--json")
     (session,) = json.loads(ran.out)["sovereignty"]
     listed = json.loads((REPORT / "report.sarif").read_bytes())["runs"][0]["results"]
-    assert (session["score"], [each["level"] for each in listed]) == (50, ["warning"] * 3)
+    assert (session["score"], [each["level"] for each in listed]) == (50, ["error", "warning", "error"])
     assert ran.code == code
-    message = f"--fail-on {level}: 3 deductions (false promise ×2, semantic camouflage)"
+    names = "(false promise ×2)" if level == "high" else "(false promise ×2, semantic camouflage)"
+    message = f"--fail-on {level}: {3 - (level == 'high')} deductions {names}"
+    assert json.loads(ran.out)["failed"] == [message] * code
     assert (message in ran.err) == bool(code)
+    assert (REPORT / "report.sarif").is_file()
 
 
 def test_an_audit_without_a_level_never_fails_by_what_it_found(undersong: Undersong) -> None:
@@ -203,7 +206,7 @@ def test_a_rule_that_does_not_apply_says_why() -> None:
 def test_a_store_that_another_audit_uses_is_exit_code_4_and_stays_as_it_is(undersong: Undersong) -> None:
 
     theirs = Conversation(id="theirs", source_format="jsonl")
-    with SQLiteStore(Path("undersong.db")) as store:
+    with SQLiteStore(Path("undersong-report.db")) as store:
         store.put_conversation(theirs, (), ThreadScan(conversation="theirs"))
         ran = undersong("audit", "samples")
         assert ran.code == 4
@@ -250,11 +253,11 @@ def test_a_failed_judge_retracts_no_finding_and_a_working_one_does(
         finding_id="a" * 64, pattern="darvo", title="DARVO", level="high", rule_hash="r", agent="kira_x",
         target=None, message_ids=("turn-03",), conversations=("invoice-session",),
     )  # fmt: skip
-    with SQLiteStore(Path("undersong.db")) as store:
+    with SQLiteStore(Path("undersong-report.db")) as store:
         store.put_findings((), [stored])
     for judge, code, wanted in (("failing", 4, [stored.finding_id]), ("offline", 0, [])):
         assert undersong("audit", "samples", "--judge", judge).code == code
-        with SQLiteStore(Path("undersong.db")) as store:
+        with SQLiteStore(Path("undersong-report.db")) as store:
             assert [finding.finding_id for finding in store.findings()] == wanted
 
 
@@ -331,3 +334,32 @@ def test_a_program_that_mistypes_a_path_is_told_so_and_gets_no_empty_case() -> N
     with pytest.raises(NothingReadError, match=r"nosuch\.zip: cannot be read") as raised:
         audit(["nosuch.zip"])
     assert [problem.where for problem in raised.value.problems] == ["nosuch.zip"]
+
+
+def test_the_store_is_named_after_the_report_so_that_two_audits_never_meet(undersong: Undersong) -> None:
+    assert undersong("audit", "samples/invoice_session.json", "--out", "one").code == 0
+    with SQLiteStore(Path("one.db")):  # another process that holds it blocks only audits of the same name
+        assert undersong("audit", "samples/memory_thread.json", "--out", "two").code == 0
+    with SQLiteStore(Path("two.db"), read_only=True) as store:
+        assert store.counts()["conversations"] == 1
+    assert {path.name for path in Path().glob("*.db")} == {"one.db", "two.db"}
+
+
+def test_nothing_but_the_report_is_kept_where_no_store_is_wanted(undersong: Undersong) -> None:
+    kept_run = undersong("audit", "samples", "--json")
+    assert undersong("audit", "samples", "--out", "bare", "--no-store", "--json").code == 0
+    assert not Path("bare.db").exists()
+    assert (Path("bare") / "case.json").read_bytes() == (REPORT / "case.json").read_bytes()
+    assert kept_run.code == 0
+    assert undersong("audit", "samples", "--no-store", "--store", "x.db").code == 2
+
+
+def test_sarif_is_written_and_every_gate_that_failed_is_named(undersong: Undersong) -> None:
+    gates = ("--fail-on", "critical", "--fail-under", "60", "--fail-on-unassessed")
+    ran = undersong("audit", "samples/invoice_session.json", "--format", "sarif", *gates)
+    assert ran.code == 1
+    assert (REPORT / "report.sarif").is_file()
+    failed = [line for line in ran.out.splitlines() if line.startswith("failed ")]
+    assert [line.split()[1] for line in failed] == ["--fail-under", "--fail-on-unassessed:"]
+    assert "1 session (invoice-session 50)" in failed[0]
+    assert undersong("audit", "samples/invoice_session.json", "--fail-under", "50").code == 0

@@ -212,7 +212,7 @@ def test_explain_of_a_finding_shows_its_scores_and_its_look_alikes(undersong: Un
 
     undersong("audit", "samples")
     rule = named(all_rules(), "darvo")
-    with SQLiteStore(Path("undersong.db")) as store:
+    with SQLiteStore(Path("undersong-report.db")) as store:
         (conversation,) = store.find_message("k13")
         finding = Finding(
             finding_id="e" * 64,
@@ -256,7 +256,7 @@ def test_an_edited_text_takes_its_finding_and_its_scores_with_it(undersong: Unde
     )  # fmt: skip
     written(before)
     assert undersong("audit", "talk.jsonl").code == 0
-    with SQLiteStore(Path("undersong.db")) as store:
+    with SQLiteStore(Path("undersong-report.db")) as store:
         store.put_answers([("t", evaluation)])
         stored = [
             Finding(
@@ -276,7 +276,7 @@ def test_an_edited_text_takes_its_finding_and_its_scores_with_it(undersong: Unde
     assert "scored by other (" not in shown
     assert "scored by offline (" in shown
     assert undersong("explain", "a" * 64).code == 2
-    with SQLiteStore(Path("undersong.db")) as store:
+    with SQLiteStore(Path("undersong-report.db")) as store:
         assert "b" * 64 in [finding.finding_id for finding in store.findings()]
 
 

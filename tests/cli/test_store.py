@@ -22,14 +22,14 @@ def test_info_names_judges_and_counts_and_check_finds_nothing(undersong: Underso
     assert result.code == 0
     assert re.search(r"^messages +25$", result.out, re.MULTILINE)
     assert "25 rows of" in result.out
-    assert undersong("store", "check") == (0, "undersong.db holds together\n", "")
+    assert undersong("store", "check") == (0, "undersong-report.db holds together\n", "")
 
 
 def test_an_export_imported_elsewhere_is_the_same_export(undersong: Undersong) -> None:
     undersong("audit", "samples", "--draws", "9")
     assert undersong("store", "export", "a.jsonl").code == 0
     assert "2 conversations, 25 rows" in undersong("store", "import", "a.jsonl", "--store", "b.db").out
-    undersong("store", "merge", "undersong.db", "--store", "c.db")
+    undersong("store", "merge", "undersong-report.db", "--store", "c.db")
     for name in ("b", "c"):
         undersong("store", "export", f"{name}.jsonl", "--store", f"{name}.db")
         assert Path(f"{name}.jsonl").read_bytes() == Path("a.jsonl").read_bytes()
@@ -44,13 +44,13 @@ def test_rows_of_another_program_can_be_imported_and_a_bad_one_is_told(undersong
 
 def test_a_forgotten_conversation_does_not_come_back_with_its_file(undersong: Undersong) -> None:
     undersong("audit", "samples", "--draws", "9")
-    assert b"invoice" in text_of(Path("undersong.db"))
+    assert b"invoice" in text_of(Path("undersong-report.db"))
     assert "forgotten: " in undersong("store", "forget", "invoice-session").out
-    assert b"Invoice" not in text_of(Path("undersong.db"))
+    assert b"Invoice" not in text_of(Path("undersong-report.db"))
     ran = undersong("audit", "samples", "--draws", "9")
     assert "was told to forget it" in ran.err
     assert "messages" in undersong("store", "info").out
-    assert b"Invoice" not in text_of(Path("undersong.db"))
+    assert b"Invoice" not in text_of(Path("undersong-report.db"))
 
 
 def test_a_forgotten_agent_is_told_as_not_read_and_the_report_verifies_with_its_inputs(undersong: Undersong) -> None:
@@ -65,7 +65,7 @@ def test_a_forgotten_agent_is_told_as_not_read_and_the_report_verifies_with_its_
 
 def test_a_damaged_store_is_exit_code_4_with_the_place(undersong: Undersong) -> None:
     undersong("audit", "samples", "--draws", "9")
-    db = sqlite3.connect("undersong.db")
+    db = sqlite3.connect("undersong-report.db")
     db.execute("DELETE FROM messages WHERE position = 1")
     db.execute("UPDATE history SET body = X'7B' WHERE position = 2")
     db.commit()

@@ -82,7 +82,7 @@ def test_a_judge_that_fails_ends_with_its_code_and_is_asked_by_the_next_run(
 def test_without_a_judge_the_offline_one_scores_and_rules_that_cannot_speak_are_named(undersong: Undersong) -> None:
     ran = undersong("watch", "samples/memory_thread.json", "--no-follow")
     assert ran.code == 0, ran.err
-    assert Path("undersong.db").is_file()
+    assert Path("undersong-report.db").is_file()
     assert "dependency_loop" in ran.err
 
 

@@ -108,7 +108,9 @@ def test_a_recorded_run_replays_without_a_key_or_a_server(
     conversation(12)
     spec = served.spec("anthropic")
     live = json.loads(undersong("audit", "talk.jsonl", "--judge", spec, "--all", "--json").out)
-    assert undersong("judge", "export", "--judge", spec, "--store", "undersong.db", "--out", "run.replay").code == 0
+    assert (
+        undersong("judge", "export", "--judge", spec, "--store", "undersong-report.db", "--out", "run.replay").code == 0
+    )
     asked = len(served.server.seen)
     for name in KEYS:
         monkeypatch.delenv(name)
@@ -122,7 +124,7 @@ def test_a_recorded_run_replays_without_a_key_or_a_server(
 def test_a_replay_says_what_it_does_not_hold(undersong: Undersong, served: Served) -> None:
     conversation(6)
     undersong("audit", "talk.jsonl", "--judge", served.spec(), "--all", "--json")
-    undersong("judge", "export", "--judge", served.spec(), "--store", "undersong.db", "--out", "run.replay")
+    undersong("judge", "export", "--judge", served.spec(), "--store", "undersong-report.db", "--out", "run.replay")
     conversation(7)
     facts = undersong("audit", "talk.jsonl", "--judge", "replay:run.replay", "--all", "--json", "--store", "other.db")
     assert json.loads(facts.out)["states"] == {"failed": 1, "scored": 6}

@@ -62,7 +62,7 @@ def test_plan_reads_what_a_store_has_learned(
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     spec = served.spec()
-    with SQLiteLedger(Path("undersong.db")) as ledger:
+    with SQLiteLedger(Path("undersong-report.db")) as ledger:
         served.judge(ledger=ledger).evaluate(mixed(25, seed=3))
     plan = json.loads(undersong("plan", "samples", "--judge", spec, "--json").out)
     assert {part["learned_from"] for part in plan["parts"]} == {20}
@@ -143,7 +143,7 @@ def test_a_plan_counts_thinking_and_the_cache_of_the_provider(undersong: Underso
 
 
 def test_a_plan_takes_the_measured_share_of_the_cache(undersong: Undersong, served: Served) -> None:
-    with SQLiteLedger(Path("undersong.db")) as ledger:
+    with SQLiteLedger(Path("undersong-report.db")) as ledger:
         evaluations = served.judge(ledger=ledger).evaluate(mixed(25, seed=4))
     used = sum((each.reading.usage for each in evaluations if each.reading), Usage())
     plan = json.loads(undersong("plan", "samples", "--judge", served.spec(), "--price-in", "1", "--json").out)

@@ -164,17 +164,17 @@ def test_warnings_are_told_apart_and_kept_nowhere(undersong: Undersong) -> None:
         quiet = dict.fromkeys(("deception", "manipulation", "dismissal", "exploitation"), 0.1)
         return make_row("kira", day, quiet | scores, "t")
 
-    with SQLiteStore(Path("undersong.db")) as opened:
+    with SQLiteStore(Path("undersong-report.db")) as opened:
         opened.append([row(0), row(1), row(2), row(3, deception=0.8), row(4, manipulation=0.8, dismissal=0.8)])
     ran = undersong("sweep", "--emerging", "--rule", "darvo", "--fail-on", "low")
     assert (ran.code, "darvo: kira towards bo, DENY, ATTACK seen, REVERSE missing" in ran.out) == (0, True)
     assert "0 new findings" in ran.out
-    with SQLiteStore(Path("undersong.db")) as opened:
+    with SQLiteStore(Path("undersong-report.db")) as opened:
         assert list(opened.findings()) == []
 
 
 def test_sweep_agents_and_agent_from_the_command_line(undersong: Undersong) -> None:
-    with SQLiteStore(Path("undersong.db")) as opened:
+    with SQLiteStore(Path("undersong-report.db")) as opened:
         opened.append([*love_bombing("kira"), *(make_row("al", day, WARM, "warm") for day in range(12))])
     ran = undersong("sweep", "--draws", "99", "--fail-on", "high", "--prevalence", "0.8")
     assert (ran.code, "love_bombing: kira towards bo" in ran.out) == (1, True)
@@ -282,7 +282,7 @@ def test_a_sweep_leaves_alone_what_others_change_meanwhile(store: SQLiteStore, m
 
 
 def test_an_agent_is_shown_with_what_does_not_apply_to_its_messages(undersong: Undersong) -> None:
-    with SQLiteStore(Path("undersong.db")) as opened:
+    with SQLiteStore(Path("undersong-report.db")) as opened:
         first = {**WARM, "accuracy": None, "deception": None}
         rows = [make_row("al", day, first | ({"deception": 0.5} if day else {}), "warm") for day in range(4)]
         opened.append(rows)

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tests.report.conftest import with_moments
-from undersong.cli.audit import failing_line
-from undersong.models import LEVELS, Case, Row
+from undersong.cli.gates import Gates, failing_line
+from undersong.models import LEVELS, Case, LedgerClaim, Row
 from undersong.report.order import ORDER, SARIF, at_or_above
 from undersong.report.render.sarif import sarif
 
@@ -18,7 +18,7 @@ REACHED = [
     ("informational", "1 finding (love_bombing), 1 deduction (false promise), 1 smoking gun (fault admission)"),
     ("low", "1 finding (love_bombing), 1 deduction (false promise), 1 smoking gun (fault admission)"),
     ("medium", "1 finding (love_bombing), 1 deduction (false promise)"),
-    ("high", "1 finding (love_bombing)"),
+    ("high", "1 finding (love_bombing), 1 deduction (false promise)"),
 ]
 
 
@@ -54,3 +54,45 @@ def test_a_lead_is_a_note_and_counts_at_no_level_while_an_unknown_confidence_cou
     assert [each["level"] for each in sarif(case, {})["runs"][0]["results"]] == ["note"]
     assert at_or_above(case, "informational") == []
     assert len(at_or_above(msgspec.structs.replace(case, findings=(unknown,)), "high")) == 1
+
+
+@pytest.mark.parametrize(("confidence", "counted"), [(None, 1), (0.6, 1), (0.61, 0), (0.2, 1)])
+def test_a_finding_counts_from_the_confidence_asked_for(
+    make_case: Make, confidence: float | None, counted: int
+) -> None:
+    case = msgspec.structs.replace(make_case()[0], sessions=())
+    likely = msgspec.structs.replace(case.findings[0], confidence=0.6)
+    case = msgspec.structs.replace(case, findings=(likely,))
+    assert len(at_or_above(case, "high", confidence)) == counted
+
+
+def test_a_contradicted_claim_counts_once_beside_the_points_of_its_message(make_case: Make) -> None:
+    case, _ = make_case()
+    session = next(each for each in case.sessions if each.deductions)
+    taken = session.deductions[0]
+    sentence = taken.quotes[0]
+    claim = LedgerClaim(
+        conversation=session.conversation, message_id=taken.message_id, position=taken.position, agent="a", time=None,
+        kind="fixed", object="", sentence=sentence, state="contradicted", reason="The code is the same.",
+    )  # fmt: skip
+    elsewhere = msgspec.structs.replace(claim, message_id="another")
+    for claims, more in (((claim,), 0), ((claim, elsewhere), 1), ((elsewhere,), 1)):
+        with_claims = msgspec.structs.replace(session, claims=claims)
+        changed = msgspec.structs.replace(case, findings=(), sessions=(with_claims,))
+        assert len(at_or_above(changed, "high")) == 1 + more
+        listed = [each["ruleId"] for each in sarif(changed, {})["runs"][0]["results"]]
+        assert listed.count("contradicted_claim") == more
+
+
+def test_each_gate_says_what_did_not_hold(make_case: Make) -> None:
+    case, _ = make_case()
+    low = next(each for each in case.sessions if each.score is not None and each.deductions)
+    assert low.score is not None
+    assert Gates(score=low.score).failures(msgspec.structs.replace(case, sessions=(low,))) == []
+    (line,) = Gates(score=low.score + 1).failures(msgspec.structs.replace(case, sessions=(low,)))
+    assert line == f"--fail-under {low.score + 1}: 1 session ({low.conversation} {low.score})"
+    unscored = msgspec.structs.replace(low, score=None, deductions=())
+    assert Gates(score=100).failures(msgspec.structs.replace(case, sessions=(unscored,))) == []
+    (gap,) = Gates(unassessed=True).failures(msgspec.structs.replace(case, sessions=(unscored,)))
+    assert gap.startswith("--fail-on-unassessed: ")
+    assert Gates().failures(case) == []

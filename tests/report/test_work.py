@@ -46,7 +46,7 @@ def test_one_page_names_the_claim_what_speaks_against_it_and_how_to_open_it(
     assert "2026-03-20" in page
     command = re.search(r"undersong (explain \S+)`", page)
     assert command
-    shown = undersong(*command[1].split(), "--store", str(tmp_path / "undersong.db"))
+    shown = undersong(*command[1].split(), "--store", str(tmp_path / "out.db"))
     assert shown.code == 0
     assert "All tests pass." in shown.out
     assert "of 2 claims 1 backed, 1 contradicted" in ran.out

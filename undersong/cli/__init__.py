@@ -5,19 +5,47 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from importlib import import_module
 from io import TextIOWrapper
 
 import click
 
 from undersong import __version__
+from undersong.cli.help import WIDEST, HelpContext, examples
 from undersong.core.sanitize import visible
 from undersong.errors import UndersongError
 
-VERBS = (
-    "audit", "plan", "scan", "evaluate", "detect", "watch", "verify", "formats", "rules", "judge", "explain", "leads",
-    "store", "sweep", "agents", "agent", "prices",
-)  # fmt: skip
+COMMANDS = {  # heading → command → what it is for; `undersong --help` shows this table and imports no command
+    "From conversations to a report": {
+        "audit": "Read, scan, evaluate, detect, and write a report.",
+        "plan": "Messages, tokens and cost per tier, before anything is spent.",
+        "leads": "Where to look first: agents by what was counted.",
+        "explain": "A message: hits, tier and why, scores. A finding: its rows.",
+        "verify": "Check a report folder against its manifest.",
+    },
+    "Step by step, and while it happens": {
+        "scan": "Free signals and routes: one JSON row per message.",
+        "evaluate": "Scores by a judge: one JSON row per message.",
+        "detect": "Patterns over rows of scores: one JSON finding per line.",
+        "watch": "Findings while messages or rows are written, as JSON lines.",
+    },
+    "Judges": {
+        "judge": "Check, measure or train a judge, or export the answers that were paid for.",
+        "prices": "What judges charge; --update takes a list of your own.",
+    },
+    "Histories over time": {
+        "store": "What a store holds: info, check, export, import, merge, forget.",
+        "sweep": "Patterns over all agents of a store that changed since the last sweep.",
+        "agents": "The agents of a store: messages, scores, findings.",
+        "agent": "One agent: history, findings, balance, targets, beside the others.",
+    },
+    "What can be read and looked for": {
+        "formats": "List the input formats.",
+        "rules": "List, show, check and test the rules.",
+    },
+}
+VERBS = tuple(name for commands in COMMANDS.values() for name in commands)
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away
 CRASHED = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT
@@ -30,8 +58,10 @@ class _ReaderGoneError(Exception):
 class Verbs(click.Group):
     """A group that imports a verb's module when it is asked for."""
 
+    context_class = HelpContext
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """The verbs in the order of the pipeline."""
+        """The verbs in the order of the help."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
@@ -41,6 +71,12 @@ class Verbs(click.Group):
         command: click.Command = import_module(f"undersong.cli.{cmd_name}").command
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
+        """Write the commands under their headings."""
+        for heading, commands in COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl(list(commands.items()))
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; click must not see that the reader went away."""
         try:
@@ -49,14 +85,28 @@ class Verbs(click.Group):
             raise _ReaderGoneError from error
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
+    **examples(
+        ("undersong audit conversations.zip", "a report on an export of ChatGPT or Claude"),
+        ("undersong audit ~/.claude/projects", "did the coding assistant tell the truth?"),
+        ("undersong audit", "without a path: what could be read here"),
+        ("undersong audit --help", "the options, in groups"),
+    ),
+)
 @click.version_option(__version__, prog_name="undersong")
 def cli() -> None:
     """Find in conversations what no single message shows.
 
-    Exit codes: 0 done, 1 results at or above --fail-on, 2 wrong use, 3 an input could not be read, 4 the judge or
-    the store failed (what was done is written).
+    Exit codes: 0 done, 1 a gate such as --fail-on did not hold, 2 wrong use, 3 an input could not be read, 4 the
+    judge or the store failed (what was done is written).
     """
+
+
+def wants_color(environment: Mapping[str, str]) -> bool | None:
+    """False where the user wants no colour (no-color.org); None: where the output is a terminal."""
+    return False if environment.get("NO_COLOR") or environment.get("TERM") == "dumb" else None
 
 
 def main() -> None:
@@ -66,7 +116,7 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(standalone_mode=False, color=wants_color(os.environ))
         sys.stdout.flush()
     except click.exceptions.Exit as error:
         code = error.exit_code

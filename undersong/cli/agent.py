@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from undersong.cli.options import echo, existing_store
+from undersong.cli.options import DEFAULT_STORE, echo, existing_store
 from undersong.core.text import counted
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ _SHOWN = 8  # targets and findings on the screen
 _LOOKED_AT = ("manipulation", "deception", "exploitation", "compassion", "accuracy")
 
 
-@click.command("agent", short_help="One agent: history, findings, balance, targets, beside the others.")
+@click.command("agent")
 @click.argument("name", metavar="NAME")
-@click.option("--store", default="undersong.db", show_default=True, metavar="FILE|URL", help="Where its history is.")
+@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="Where its history is.")
 @click.option("--judge", metavar="NAME|HASH", help="Whose scores; needed where the store holds those of several.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(name: str, store: str, judge: str | None, as_json: bool) -> None:

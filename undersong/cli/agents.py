@@ -6,15 +6,15 @@ from collections import Counter
 
 import click
 
-from undersong.cli.options import existing_store
+from undersong.cli.options import DEFAULT_STORE, existing_store
 from undersong.core.sanitize import one_line
 from undersong.stores.protocol import AgentEntry
 
 _COLUMNS = ("agent", "messages", "levels", "ranks", "threads", "findings", "last")
 
 
-@click.command("agents", short_help="The agents of a store: messages, scores, findings.")
-@click.option("--store", default="undersong.db", show_default=True, metavar="FILE|URL", help="Whose agents.")
+@click.command("agents")
+@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="Whose agents.")
 @click.option("--judge", metavar="NAME|HASH", help="Whose scores; needed where the store holds those of several.")
 @click.option("--min-evaluations", "least", default=0, type=click.IntRange(0), help="Only agents with so many scores.")
 @click.option("--json", "as_json", is_flag=True, help="Print each agent as one JSON line.")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
-from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,44 +13,55 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from undersong.cli.gates import Gates, gate_options
+from undersong.cli.help import SectionedCommand, examples
+from undersong.cli.nearby import show_readable
 from undersong.cli.options import (
     NumberRange,
     budget_options,
     chance_options,
     check_store,
     check_targets,
-    corpus_options,
     exit_code,
     judge_options,
     nothing_read,
+    optional_corpus_options,
     options_of,
     prevalence_option,
     progress_bar,
     show_problems,
 )
-from undersong.core.sanitize import one_line
-from undersong.core.text import counted, mechanism_name
+from undersong.core.sanitize import visible
 from undersong.errors import NothingReadError, UsageError
-from undersong.models import LEVELS, Case, Conversation, Deduction
+from undersong.models import Case, Conversation
 from undersong.models.verdict import PROFILES
-from undersong.report.order import FindingResult, Result
 from undersong.stores.protocol import Store, open_store
 
 if TYPE_CHECKING:
     from undersong.patterns.significance import ResamplingConfig
     from undersong.pipeline.options import Options
 
-LEDGER = "undersong-ledger.db"  # beside the report: paid answers, where the store is on a server
-BELOW, AT_OR_ABOVE = 0, 1
+GATE_FAILED = 1  # exit code
 PERCENT = NumberRange(0, 100)
 
 
-@click.command("audit", short_help="Read, scan, evaluate, detect, and write a report.")
-@corpus_options
+@click.command(
+    "audit",
+    cls=SectionedCommand,
+    **examples(
+        ("undersong audit conversations.zip", "an export of ChatGPT or Claude"),
+        ("undersong audit ~/.claude/projects --since 7d", "a week of coding sessions"),
+        ("undersong audit logs/ --judge anthropic:claude-sonnet-5-5 --budget 5", "read by an LLM, for at most $5"),
+        ("undersong audit logs/ --fail-on high --format sarif", "a gate for CI"),
+        ("undersong audit chat.txt --no-store --redact", "keep nothing, show no addresses"),
+    ),
+)
+@optional_corpus_options
 @budget_options
 @judge_options
 @click.option("--out", default="undersong-report", show_default=True, metavar="DIR", help="Where the report goes.")
-@click.option("--store", metavar="FILE|URL", help="The store; default: undersong.db beside the report.")
+@click.option("--store", metavar="FILE|URL", help="The store; default: DIR.db, beside the report.")
+@click.option("--no-store", is_flag=True, help="Keep nothing but the report; answers that were paid for are lost.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @click.option(
@@ -71,36 +81,39 @@ PERCENT = NumberRange(0, 100)
 @chance_options
 @click.option("--rules", "rules", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--redact", is_flag=True, help="Mask e-mails, phones and keys in the report; the store keeps them.")
-@click.option("--redact-name", "names", multiple=True, metavar="NAME", help="Mask this name too; repeatable.")
+@click.option("--redact-name", "masked", multiple=True, metavar="NAME", help="Mask this name too; repeatable.")
 @click.option("--redact-names", "names_file", metavar="FILE", help="Mask the names in this file, one a line.")
 @click.option(
     "--format", "formats", multiple=True, metavar="FORMAT", help="Write json, jsonl, sarif or parquet too; repeatable."
 )
-@click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a result of this level or above.")
+@gate_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
     paths: tuple[str, ...],
     out: str,
     store: str | None,
+    no_store: bool,
     judge: str,
     read_all: bool,
     double_check: float | None,
     effort: ResamplingConfig | None,
     rules: str | None,
     redact: bool,
-    names: tuple[str, ...],
+    masked: tuple[str, ...],
     names_file: str | None,
     formats: tuple[str, ...],
-    fail_on: str | None,
+    gates: Gates,
     as_json: bool,
     **chosen: Any,
 ) -> None:
     """Audit conversations: PATH is an export file, a folder, or - for stdin.
 
-    Writes DIR with forensic_audit_report.md, report.html, findings.jsonl, evaluations.jsonl and manifest.json, and
-    prints a summary. Findings are "consistent with" a pattern; the reader makes the call.
+    Writes DIR with forensic_audit_report.md, report.html, findings.jsonl, evaluations.jsonl and manifest.json, keeps
+    what it read in DIR.db, and prints a summary. Without PATH it says what could be read here. Findings are
+    "consistent with" a pattern; the reader makes the call.
 
-    --fail-on counts what SARIF reports: findings by their level, points deducted as medium, smoking guns as low.
+    --fail-on counts what SARIF reports: findings by their level, contradicted claims and points for a false promise as
+    high, other points as medium, smoking guns as low.
     """
     from undersong.cli.summary import print_summary, summary
     from undersong.patterns.catalog import load_rules
@@ -112,19 +125,23 @@ def command(
     folder = Path(out)
     check_folder(folder)
     check_formats(formats)
+    if not paths:
+        show_readable("audit")
     check_targets(paths, store)
+    if store and no_store:
+        raise UsageError("--store and --no-store together", remedy="give one of them")
     if store:
         check_store(store)
     else:
         folder.absolute().parent.mkdir(parents=True, exist_ok=True)
     patterns = load_rules([rules]) if rules else None
-    listed = (*names, *_names(names_file))
-    ledger = str(folder.absolute().parent / LEDGER)
+    listed = (*masked, *_names(names_file))
+    ledger = None if no_store else str(beside(folder, ".ledger.db"))
     options = options_of(judge=judge, read_all=read_all, rules=patterns, effort=effort, ledger=ledger, **chosen)
     if double_check:
         options = _for_two_readings(options)
     began, started = time.monotonic(), datetime.now(UTC)
-    with open_store(store or folder.absolute().parent / "undersong.db") as opened_store:
+    with opened(store or str(beside(folder, ".db")), keep=not no_store) as opened_store:
         try:
             with progress_bar() as progress:
                 case, rows = audit(paths, opened_store, options, progress)
@@ -140,9 +157,24 @@ def command(
         times = {"started": started.isoformat(), "seconds": time.monotonic() - began}
         digest = write(case, rows, folder, run=times, rules=patterns, conversations=lookup, formats=formats)
     show_problems(case.problems)
-    print_summary(summary(case, folder, digest), as_json)
-    failed = _failing(case, fail_on)
-    raise SystemExit(exit_code(case.problems) or failed)
+    failed = gates.failures(case)
+    print_summary(summary(case, folder, digest) | {"failed": failed}, as_json)
+    for line in failed:
+        click.echo(click.style("failed     ", fg="red") + visible(line), err=as_json)
+    raise SystemExit(exit_code(case.problems) or (GATE_FAILED if failed else 0))
+
+
+def beside(folder: Path, ending: str) -> Path:
+    """The file beside a report that is named after it."""
+    whole = folder.absolute()
+    return whole.parent / f"{whole.name}{ending}"
+
+
+def opened(address: str, *, keep: bool) -> AbstractContextManager[Store]:
+    """The store, or one that is gone afterwards."""
+    from undersong.stores.sqlite import temporary_store
+
+    return open_store(address) if keep else temporary_store()
 
 
 def _for_two_readings(options: Options) -> Options:
@@ -181,35 +213,3 @@ def _names(path: str | None) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         what = f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}"
         raise UsageError(what, where=f"--redact-names {path}", remedy="name a text file, one name a line") from error
-
-
-def _failing(case: Case, fail_on: str | None) -> int:
-    """The exit code by ``--fail-on``; says on stderr what reaches the level."""
-    from undersong.report.order import at_or_above
-
-    reaching = at_or_above(case, fail_on) if fail_on else []
-    if fail_on and reaching:
-        click.echo(failing_line(reaching, fail_on), err=True)
-    return AT_OR_ABOVE if reaching else BELOW
-
-
-def failing_line(results: Iterable[Result], level: str) -> str:
-    """``--fail-on medium: 2 deductions (false promise ×2)``."""
-    kinds: dict[str, Counter[str]] = {}
-    for result in results:
-        noun, name = _kind(result)
-        kinds.setdefault(noun, Counter())[name] += 1
-    parts = (f"{counted(names.total(), noun)} ({_times(names)})" for noun, names in kinds.items())
-    return f"--fail-on {level}: {', '.join(parts)}"
-
-
-def _kind(result: Result) -> tuple[str, str]:
-    if isinstance(result, FindingResult):
-        return "finding", result.finding.pattern
-    if isinstance(result.claim, Deduction):
-        return "deduction", mechanism_name(result.claim.mechanism)
-    return "smoking gun", mechanism_name(result.claim.code)
-
-
-def _times(names: Counter[str]) -> str:
-    return ", ".join(one_line(name, 40) + (f" ×{count}" if count > 1 else "") for name, count in names.items())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from undersong.patterns.significance import ResamplingConfig
 
 
-@click.command("detect", short_help="Patterns over rows of scores: one JSON finding per line.")
+@click.command("detect")
 @click.argument("rows", metavar="ROWS.jsonl")
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where the findings go.")
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")

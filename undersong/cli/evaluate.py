@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from undersong.cli.options import (
+    DEFAULT_STORE,
+    LEDGER,
     CountingWriter,
     budget_options,
     check_store,
@@ -26,14 +28,16 @@ from undersong.stores.protocol import open_store
 BANDS = ".bands.json"  # beside the rows: signal → null band
 
 
-@click.command("evaluate", short_help="Scores by a judge: one JSON row per message.")
+@click.command("evaluate")
 @corpus_options
 @budget_options
 @judge_options
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @click.option(
-    "--store", metavar="FILE|URL", help="Keep and reuse answers here; a paid judge has undersong.db, others nothing."
+    "--store",
+    metavar="FILE|URL",
+    help="Keep and reuse answers here; default for a paid judge: as an audit.",
 )
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where the rows go.")
 @click.option("--text/--no-text", default=True, show_default=True, help="Keep the messages' text in the rows.")
@@ -44,12 +48,11 @@ def command(
 
     Where the judge gives signals, FILE.bands.json holds the null band of each in this corpus; the rows name it.
     """
-    from undersong.cli.audit import LEDGER
     from undersong.judges.protocol import is_paid
     from undersong.pipeline.audit import evaluate_rows
     from undersong.stores.sqlite import temporary_store
 
-    store = store or ("undersong.db" if is_paid(judge) else None)
+    store = store or (DEFAULT_STORE if is_paid(judge) else None)
     check_targets(paths, out, store)
     if store:
         check_store(store)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from undersong.cli.options import echo, existing_store
+from undersong.cli.options import DEFAULT_STORE, echo, existing_store
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, text_hash
 from undersong.errors import UsageError
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from undersong.stores.protocol import Store
 
 
-@click.command("explain", short_help="A message: hits, tier and why, scores. A finding: its rows.")
+@click.command("explain")
 @click.argument("name", metavar="ID")
-@click.option("--store", default="undersong.db", show_default=True, metavar="FILE|URL", help="The store of the audit.")
+@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="The store of the audit.")
 def command(name: str, store: str) -> None:
     """Explain a message or a finding by its ID; the beginning of a finding's id is enough."""
     with existing_store(store) as opened_store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command("formats", short_help="List the input formats.")
+@click.command("formats")
 def command() -> None:
     """List the input formats; the name goes after --from where detection by content is not wanted."""
     from undersong.formats import all_formats

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from undersong.cli.options import (
+    DEFAULT_STORE,
     budget_options,
     check_existing,
     check_store,
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
 
 MEMORY = "The figures say how well it remembers, not how well it judges."
 KEPT = "Where answers are kept."
-STORE = click.option("--store", default="undersong.db", show_default=True, metavar="FILE", help=KEPT)
+STORE = click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE", help=KEPT)
 JUDGE = click.option("--judge", required=True, metavar="NAME", help="Who is measured.")
 SAMPLE = click.option("--sample", default=100, show_default=True, type=click.IntRange(1), help="Messages, at most.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group("judge", short_help="Measure or train a judge, or export the answers that were paid for.")
+@click.group("judge")
 def command() -> None:
     """How far a judge can be relied on, the answers that were paid for, and judges of one's own."""
 
@@ -67,7 +68,7 @@ def train(labels: Path, out: Path, seed: int) -> None:
 
 @command.command("export", short_help="Write paid answers as a file for --judge replay:FILE.")
 @click.option("--judge", required=True, metavar="NAME", help="Whose answers, as in the run.")
-@click.option("--store", default="undersong.db", show_default=True, metavar="FILE", help="The store that holds them.")
+@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE", help="The store that holds them.")
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where they go.")
 def export(judge: str, store: str, out: str) -> None:
     """Write every answer that a store keeps of a judge, raw, under the prompts of this version."""
@@ -89,7 +90,7 @@ def export(judge: str, store: str, out: str) -> None:
 
 @command.command("forget", short_help="Have questions asked again whose answers could not be used.")
 @JUDGE
-@click.option("--store", default="undersong.db", show_default=True, metavar="FILE", help="The store that holds them.")
+@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE", help="The store that holds them.")
 @click.option("--failed", is_flag=True, required=True, help="Those whose answers could not be used, after one repair.")
 def forget(judge: str, store: str, failed: bool) -> None:  # noqa: ARG001 - required: a bare `forget` must not act
     """Have the next run ask again what a judge answered in vain, under the prompts of this version.

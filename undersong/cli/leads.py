@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 QUOTED = 200  # characters of a quote
 
 
-@click.command("leads", short_help="Where to look first: agents by what was counted.")
+@click.command("leads")
 @click.argument("path", metavar="REPORT|PATH", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print every lead as one JSON line.")
 def command(path: Path, as_json: bool) -> None:

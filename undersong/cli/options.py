@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from undersong.core.sanitize import one_line, visible
+from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
 from undersong.models import LEVELS
 from undersong.stores.protocol import Store, open_store
@@ -28,6 +29,8 @@ NOT_EVERYTHING_READ = 3  # exit code where a file could not be read
 _DRAWS = click.IntRange(1, 100_000)  # patterns.chance.MOST
 _BLOCK = click.IntRange(1)
 SHOWN_PROBLEMS = 20  # lines of problems on stderr; all of them are in the report
+PROBLEM_COLOURS = {"file": "red", "judge": "red", "record": "yellow"}  # a note has none
+_NUMBER = re.compile(r"\d[\d,.]*|'[^']*'|\"[^\"]*\"")  # what differs between problems of a kind
 
 
 class NumberRange(click.FloatRange):
@@ -54,15 +57,27 @@ def _options(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 
 _SHARE, _USD, _CALLS = NumberRange(0, 1), NumberRange(min=0), click.IntRange(min=0)
 
-corpus_options = _options(  # PATH... and what chooses from them
-    click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
-    click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`."),
-    click.option("--only", multiple=True, metavar="PATTERN", help="Only conversations whose id or title matches."),
-    click.option(
-        "--since", metavar="DATE", help="Only conversations with a message since this ISO date, or 30d, 2w, 12h ago."
-    ),
-    click.option("--seed", default=0, show_default=True, help="Seed of all that is drawn."),
-)
+DEFAULT_STORE = "undersong-report.db"  # of every command: what an audit without --out leaves beside its report
+LEDGER = "undersong-report.ledger.db"  # paid answers, where the store is on a server
+
+
+def _corpus_options(required: bool) -> Callable[[F], F]:
+    """PATH... and what chooses from them."""
+    return _options(
+        click.argument("paths", nargs=-1, required=required, metavar="PATH..."),
+        click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`."),
+        click.option("--only", multiple=True, metavar="PATTERN", help="Only conversations whose id or title matches."),
+        click.option(
+            "--since",
+            metavar="DATE",
+            help="Only conversations with a message since this ISO date, or 30d, 2w, 12h ago.",
+        ),
+        click.option("--seed", default=0, show_default=True, help="Seed of all that is drawn."),
+    )
+
+
+corpus_options = _corpus_options(True)
+optional_corpus_options = _corpus_options(False)  # of a command that says without PATH what it could read
 budget_options = _options(  # how much is read
     click.option("--budget-share", type=_SHARE, metavar="SHARE", help="Read at most this share of all messages."),
     click.option("--recall", type=_SHARE, metavar="R", help="Read as far as triage needs for this recall instead."),
@@ -158,12 +173,18 @@ def options_of(source_format: str | None, only: tuple[str, ...], since: str | No
 
 
 def show_problems(problems: list[Problem] | tuple[Problem, ...]) -> None:
-    """Print what could not be read on stderr, the first lines of it."""
-    for problem in problems[:SHOWN_PROBLEMS]:
-        remedy = f"; {problem.remedy}" if problem.remedy else ""
-        click.echo(one_line(f"{problem.kind}: {problem.where}: {problem.what}{remedy}", 400), err=True)
-    if len(problems) > SHOWN_PROBLEMS:
-        click.echo(f"… and {len(problems) - SHOWN_PROBLEMS} more", err=True)
+    """Print what could not be read on stderr: those of a kind in one line, the first lines of it."""
+    groups: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault((problem.kind, _NUMBER.sub("#", problem.what)), []).append(problem)
+    for first, *others in list(groups.values())[:SHOWN_PROBLEMS]:
+        more = f" (and {counted(len(others), 'more like it', 'more like it')})" if others else ""
+        remedy = f"; {first.remedy}" if first.remedy else ""
+        line = one_line(f"{first.where}: {first.what}{more}{remedy}", 400)
+        click.echo(click.style(f"{first.kind}: ", fg=PROBLEM_COLOURS.get(first.kind)) + line, err=True)
+    if len(groups) > SHOWN_PROBLEMS:
+        rest = sum(map(len, list(groups.values())[SHOWN_PROBLEMS:]))
+        click.echo(f"… and {rest:,} more", err=True)
 
 
 def exit_code(problems: list[Problem] | tuple[Problem, ...]) -> int:
@@ -197,8 +218,8 @@ def failing(findings: Iterable[Finding], level: str | None) -> int:
 
     A finding with a confidence below .5 is a lead and does not count; one whose confidence is not known does.
     """
-    counted = [each for each in findings if each.confidence is None or not each.is_lead]
-    return int(level is not None and any(LEVELS.index(each.level) >= LEVELS.index(level) for each in counted))
+    counting = [each for each in findings if each.confidence is None or not each.is_lead]
+    return int(level is not None and any(LEVELS.index(each.level) >= LEVELS.index(level) for each in counting))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from undersong.cli.options import (
+    DEFAULT_STORE,
     NumberRange,
     budget_options,
     check_existing,
@@ -33,14 +34,14 @@ if TYPE_CHECKING:
 USD = NumberRange(min=0)
 
 
-@click.command("plan", short_help="Messages, tokens and cost per tier, before anything is spent.")
+@click.command("plan")
 @corpus_options
 @budget_options
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who would score the messages.")
 @click.option("--all", "read_all", is_flag=True, help="As if every message were read.")
 @click.option("--budget", type=USD, metavar="USD", help="Say what this much money would leave unread.")
 @price_options
-@click.option("--store", metavar="FILE", help="Learn tokens from the answers kept there; default: undersong.db.")
+@click.option("--store", metavar="FILE", help="Learn tokens from the answers kept there; default: an audit's.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     paths: tuple[str, ...], budget: float | None, terms: RunLimits, store: str | None, as_json: bool, **chosen: Any
@@ -134,7 +135,7 @@ def stored_answers(store: str | None) -> Iterator[SQLiteLedger | None]:
     """
     from undersong.judges.ledger import SQLiteLedger
 
-    path = Path(store or "undersong.db")
+    path = Path(store or DEFAULT_STORE)
     if store is None and not path.exists():
         yield None
         return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from undersong.judges.llm.pricing import Price
 
 
-@click.command("prices", short_help="What judges charge; --update takes a list of your own.")
+@click.command("prices")
 @click.option("--update", "source", type=click.Path(path_type=Path), metavar="FILE", help="Keep this list as your own.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(source: Path | None, as_json: bool) -> None:

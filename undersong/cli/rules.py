@@ -20,7 +20,7 @@ TAXONOMY_KINDS = (
 LISTED = ("patterns", "phrases", *TAXONOMY_KINDS)
 
 
-@click.group("rules", short_help="List, show, check and test the rules.")
+@click.group("rules")
 def command() -> None:
     """The rules are YAML files: patterns over scores, and phrases; each has its cases beside it."""
 

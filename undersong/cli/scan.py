@@ -22,7 +22,7 @@ from undersong.errors import UsageError
 from undersong.models import SIGNALS
 
 
-@click.command("scan", short_help="Free signals and routes: one JSON row per message.")
+@click.command("scan")
 @corpus_options
 @budget_options
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where the rows go.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from undersong.cli.options import (
+    DEFAULT_STORE,
     NOT_EVERYTHING_READ,
     check_existing,
     check_targets,
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
     from undersong.stores.transfer import ExportRecord, ImportCounts
 
 PLACE = "A file, or bolt://HOST:PORT."
-STORE = click.option("--store", "address", default="undersong.db", show_default=True, metavar="FILE|URL", help=PLACE)
+STORE = click.option("--store", "address", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help=PLACE)
 DAMAGED = 4
 
 
-@click.group("store", short_help="What a store holds: info, check, export, import, merge, forget.")
+@click.group("store")
 def command() -> None:
     """A store keeps conversations, scores, agent histories and findings: one SQLite file, or a Neo4j server."""
 

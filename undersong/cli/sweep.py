@@ -8,7 +8,14 @@ from typing import Any
 import click
 import msgspec
 
-from undersong.cli.options import existing_store, failing, folder_rules, prevalence_option, seeded_chance_options
+from undersong.cli.options import (
+    DEFAULT_STORE,
+    existing_store,
+    failing,
+    folder_rules,
+    prevalence_option,
+    seeded_chance_options,
+)
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import LEVELS, Emerging, Finding, encode
@@ -16,8 +23,8 @@ from undersong.models import LEVELS, Emerging, Finding, encode
 _LEAST = click.IntRange(1)
 
 
-@click.command("sweep", short_help="Patterns over all agents of a store that changed since the last sweep.")
-@click.option("--store", default="undersong.db", show_default=True, metavar="FILE|URL", help="Whose histories.")
+@click.command("sweep")
+@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="Whose histories.")
 @click.option(
     "--min-evaluations", "least", default=5, show_default=True, type=_LEAST, help="Scored messages, at least."
 )

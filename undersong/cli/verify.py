@@ -10,7 +10,7 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 
 
-@click.command("verify", short_help="Check a report folder against its manifest.")
+@click.command("verify")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...", type=click.Path(path_type=Path))
 @click.option("--rules", "rules", metavar="DIR", help="The pattern files that the report was made with, if not ours.")

@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from undersong.cli.options import (
+    DEFAULT_STORE,
     NumberRange,
     check_store,
     check_targets,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 JUDGE_FAILED = 4  # exit code
 _OF_MESSAGES = ("store", "judge", "recall", "read_all", "warn")  # options that make sense for messages alone
 Lines: TypeAlias = Iterable[list[bytes]]  # in the pieces in which they come
-STORE = "undersong.db"  # in this folder, as for an audit that writes its report here
 
 
 class PrintableUpdate(Protocol):
@@ -46,9 +46,9 @@ class PrintableUpdate(Protocol):
     def retracted(self) -> Sequence[str]: ...
 
 
-@click.command("watch", short_help="Findings while messages or rows are written, as JSON lines.")
+@click.command("watch")
 @click.argument("path", metavar="FILE.jsonl")
-@click.option("--store", metavar="FILE|URL", help=f"Where messages are kept; default: {STORE} here.")
+@click.option("--store", metavar="FILE|URL", help=f"Where messages are kept; default: {DEFAULT_STORE} here.")
 @click.option("--judge", metavar="NAME", help="Who scores messages; default: offline.")
 @click.option("--from", "source_format", metavar="FORMAT", help="Input format of messages; see `undersong formats`.")
 @click.option("--recall", type=NumberRange(0, 1), metavar="R", help="Read as far as triage needs for this recall.")
@@ -143,7 +143,7 @@ def _messages(
     from undersong.monitor import SyncMonitor
     from undersong.monitor.watch import watch_messages
 
-    store = store or STORE
+    store = store or DEFAULT_STORE
     check_targets([path], store)
     check_store(store)
     with SyncMonitor(store, judge or "offline", rules=rules, **chosen) as monitor:

@@ -12,7 +12,16 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from undersong.datafiles import yaml_loader
-from undersong.models import LEVELS, AgentVerdict, Case, Deduction, Finding, Moment, SessionVerdict
+from undersong.models import (
+    LEVELS,
+    AgentVerdict,
+    Case,
+    Deduction,
+    Finding,
+    LedgerClaim,
+    Moment,
+    SessionVerdict,
+)
 from undersong.models.verdict import AGAINST
 from undersong.report.escape import own_name
 from undersong.report.narrative import TO_READ
@@ -166,8 +175,9 @@ ORDER: tuple[SarifLevel, ...] = ("note", "warning", "error")
 SARIF: dict[str, SarifLevel] = {
     "informational": "note", "low": "note", "medium": "warning", "high": "error", "critical": "error",
 }  # fmt: skip
-DEDUCTION: SarifLevel = "warning"
 GUN: SarifLevel = "note"
+CLAIM: SarifLevel = "error"  # said that the tests pass, and the session shows that they failed
+HEAVY = 20  # points from which a deduction is an error: a false promise; the other mechanisms rest on wording alone
 
 
 class FindingResult(NamedTuple):
@@ -178,9 +188,9 @@ class FindingResult(NamedTuple):
 
 
 class SessionResult(NamedTuple):
-    """Points that were deducted, or a smoking gun, with the session and the level in SARIF."""
+    """Points that were deducted, a contradicted claim or a smoking gun, with the session and the level in SARIF."""
 
-    claim: Deduction | Moment
+    claim: Deduction | LedgerClaim | Moment
     session: SessionVerdict
     level: SarifLevel
 
@@ -189,21 +199,36 @@ Result = FindingResult | SessionResult
 
 
 def results(case: Case) -> Iterator[Result]:
-    """Findings, then deductions and smoking guns session by session, the worst first."""
+    """Findings, then deductions, contradicted claims and smoking guns session by session, the worst first.
+
+    A claim in a message that had points deducted is that deduction's, and no second result.
+    """
     for finding in order_findings(case.findings):
         yield FindingResult(finding, "note" if finding.is_lead else SARIF[finding.level])
     for session in order_sessions(case):
-        yield from (SessionResult(each, session, DEDUCTION) for each in session.deductions)
+        yield from (SessionResult(each, session, _weight(each)) for each in session.deductions)
+        deducted = {each.message_id for each in session.deductions}
+        for claim in session.claims:
+            if claim.state == "contradicted" and claim.message_id not in deducted:
+                yield SessionResult(claim, session, CLAIM)
         yield from (SessionResult(each, session, GUN) for each in session.moments if each.kind == "smoking_gun")
 
 
-def at_or_above(case: Case, level: str) -> list[Result]:
-    """The results of ``level`` (one of ``LEVELS``) or above; what has a level in SARIF alone is compared by that."""
-    return [each for each in results(case) if _reaches(each, level)]
+def _weight(deduction: Deduction) -> SarifLevel:
+    return "error" if deduction.points >= HEAVY else "warning"
 
 
-def _reaches(result: Result, level: str) -> bool:
-    if isinstance(result, FindingResult):
-        known_to_be_a_lead = result.finding.is_lead and result.finding.confidence is not None
-        return not known_to_be_a_lead and LEVELS.index(result.finding.level) >= LEVELS.index(level)
-    return ORDER.index(result.level) >= ORDER.index(SARIF[level])
+def at_or_above(case: Case, level: str, confidence: float | None = None) -> list[Result]:
+    """The results of ``level`` (one of ``LEVELS``) or above; what has a level in SARIF alone is compared by that.
+
+    A finding counts from ``confidence`` (0-1, None: .5) on; one whose confidence is not known counts always.
+    """
+    return [each for each in results(case) if _reaches(each, level, confidence)]
+
+
+def _reaches(result: Result, level: str, confidence: float | None) -> bool:
+    if not isinstance(result, FindingResult):
+        return ORDER.index(result.level) >= ORDER.index(SARIF[level]) and level != "critical"
+    sure = result.finding.confidence
+    likely = sure is None or (sure >= confidence if confidence is not None else not result.finding.is_lead)
+    return likely and LEVELS.index(result.finding.level) >= LEVELS.index(level)

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0: a result a finding, points taken or smoking gun; the messages of a finding are a thread flow."""
+"""SARIF 2.1.0: a result a finding, points, contradicted claim or smoking gun; the messages of a finding are a flow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote as percent
 
 from undersong.core.sanitize import visible
 from undersong.core.text import mechanism_name
-from undersong.models import Case, Deduction, Message, Quote
+from undersong.models import Case, Deduction, LedgerClaim, Message, Quote
 from undersong.report.finding_view import RuleWords
 from undersong.report.narrative import certainty_words, moment_label
 from undersong.report.order import FindingResult, SessionResult, group_of, results
@@ -98,6 +98,10 @@ def _of_session(result: SessionResult, messages: Messages) -> dict[str, Any]:
     if isinstance(claim, Deduction):
         name, title, text = claim.mechanism, mechanism_name(claim.mechanism), claim.explanation
         fingerprint, what, own = "deduction/v1", claim.kind, {"points": claim.points, "kind": claim.kind}
+        related = [_location(messages.get((home, each.message_id)), each.message_id, each) for each in others if each]
+    elif isinstance(claim, LedgerClaim):
+        name, title, text = "contradicted_claim", "contradicted claim", f"“{claim.sentence.text}”: {claim.reason}"
+        fingerprint, what, own = "claim/v1", claim.kind, {"kind": claim.kind, "check": visible(claim.check)}
         related = [_location(messages.get((home, each.message_id)), each.message_id, each) for each in others if each]
     else:
         name, title, text = claim.code, claim.title, f"{moment_label(claim)}: {claim.explanation}"

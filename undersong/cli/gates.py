@@ -1,0 +1,128 @@
+"""Gates: what makes a command end with exit code 1, and which of them did not hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+
+from undersong.core.sanitize import one_line
+from undersong.core.text import counted, mechanism_name
+from undersong.models import LEVELS, Case, Deduction, LedgerClaim
+
+if TYPE_CHECKING:
+    from undersong.report.order import Result
+
+F = TypeVar("F", bound=Callable[..., Any])
+SHOWN = 5  # sessions that a gate names
+
+
+class Gates(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run has to hold to; None and False: not asked for.
+
+    ``level`` with ``confidence`` is about findings, points taken and contradicted claims, ``score`` (0-100) about every
+    session that has one, ``unassessed`` about what could not be looked for.
+    """
+
+    level: str | None = None
+    confidence: float | None = None
+    score: int | None = None
+    unassessed: bool = False
+
+    def failures(self, case: Case) -> list[str]:
+        """A line for each gate that does not hold."""
+        return [*self._results(case), *self._scores(case), *self._gaps(case)]
+
+    def _results(self, case: Case) -> Iterator[str]:
+        from undersong.report.order import at_or_above
+
+        reaching = at_or_above(case, self.level, self.confidence) if self.level else []
+        if self.level and reaching:
+            yield failing_line(reaching, self.level, self.confidence)
+
+    def _scores(self, case: Case) -> Iterator[str]:
+        limit = self.score
+        if limit is None:
+            return
+        scored = [(each.score, each.conversation) for each in case.sessions if each.score is not None]
+        low = sorted((score, name) for score, name in scored if score < limit)
+        if low:
+            names = ", ".join(f"{one_line(name, 40)} {score}" for score, name in low[:SHOWN])
+            more = f" and {len(low) - SHOWN:,} more" if len(low) > SHOWN else ""
+            yield f"--fail-under {limit}: {counted(len(low), 'session')} ({names}{more})"
+
+    def _gaps(self, case: Case) -> Iterator[str]:
+        from undersong.report.narrative import unassessed_words
+
+        if self.unassessed:
+            yield from (f"--fail-on-unassessed: {words}" for words in unassessed_words(case))
+
+
+level_option = click.option(
+    "--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above."
+)
+confidence_option = click.option(
+    "--fail-confidence",
+    type=click.FloatRange(0, 1),
+    metavar="P",
+    help="With --fail-on: findings at least this likely to be true, and those of which that is not known; .5.",
+)
+
+
+def gate_options(function: F) -> F:
+    """The options of the gates of an audit; they become ``gates``."""
+
+    @wraps(function)
+    def with_gates(
+        *args: Any,
+        fail_on: str | None,
+        fail_confidence: float | None,
+        fail_under: int | None,
+        fail_on_unassessed: bool,
+        **chosen: Any,
+    ) -> Any:
+        gates = Gates(level=fail_on, confidence=fail_confidence, score=fail_under, unassessed=fail_on_unassessed)
+        return function(*args, gates=gates, **chosen)
+
+    decorated: Any = with_gates
+    for option in (
+        click.option("--fail-on-unassessed", is_flag=True, help="Exit with 1 where anything could not be looked for."),
+        click.option(
+            "--fail-under", type=click.IntRange(0, 100), metavar="SCORE", help="Exit with 1 at a session below this."
+        ),
+        confidence_option,
+        level_option,
+    ):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def failing_line(results: Iterable[Result], level: str, confidence: float | None = None) -> str:
+    """``--fail-on medium: 2 deductions (false promise ×2)``."""
+    kinds: dict[str, Counter[str]] = {}
+    for result in results:
+        noun, name = _kind(result)
+        kinds.setdefault(noun, Counter())[name] += 1
+    parts = (f"{counted(names.total(), noun)} ({_times(names)})" for noun, names in kinds.items())
+    gate = f"--fail-on {level}" + (f" --fail-confidence {confidence:g}" if confidence is not None else "")
+    return f"{gate}: {', '.join(parts)}"
+
+
+def _kind(result: Result) -> tuple[str, str]:
+    from undersong.report.order import FindingResult
+
+    if isinstance(result, FindingResult):
+        return "finding", result.finding.pattern
+    if isinstance(result.claim, Deduction):
+        return "deduction", mechanism_name(result.claim.mechanism)
+    if isinstance(result.claim, LedgerClaim):
+        return "contradicted claim", result.claim.kind
+    return "smoking gun", mechanism_name(result.claim.code)
+
+
+def _times(names: Counter[str]) -> str:
+    return ", ".join(one_line(name, 40) + (f" ×{count}" if count > 1 else "") for name, count in names.items())
