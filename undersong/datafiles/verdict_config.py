@@ -113,12 +113,20 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     triggers: tuple[str, ...]
     forms: dict[str, tuple[str, ...]]
     unsaid: str
+    conditional: str
+    always_conditional: str
+    came_true: str
+    condition_after: str
+    says_that: str
+    which_ones: str
+    adjective: str
+    assures: str
     planned: str
     passes: str
     plans: str
     open_items: str
     failing_words: str
-    check_words: dict[Literal["tests", "build", "lint"], str]
+    check_words: dict[Literal["tests", "build", "lint", "types"], str]
     mended: str
     provisional: str
     admits: tuple[str, ...]
@@ -142,9 +150,11 @@ class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     checks: str
     check_kinds: dict[Literal["tests", "build", "lint"], str]
     spoken_kinds: dict[Literal["tests", "build", "lint"], str]
+    also_checks: dict[Literal["build", "types"], str]
     part_of_tests: str
     changing: str
     scratch: str
+    written_path: str
     documents: tuple[str, ...]
     check_tools: frozenset[str]
     subagents: frozenset[str]
@@ -167,6 +177,17 @@ LedgerKindName = Literal[
 ]
 
 
+class Retractions(DataFile, frozen=True, kw_only=True):
+    """Words with which an agent takes back a claim, see the comments in ``rules/session/ledger.yaml``."""
+
+    plain: str
+    strong: str
+    weak: str
+    doubts: str
+    subject: str
+    denials: dict[LedgerKindName, str]
+
+
 class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/ledger.yaml``: see the comments there."""
 
@@ -174,8 +195,12 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     acts: dict[str, LedgerKindName]
     evidence: dict[str, frozenset[str]]
     tools: dict[str, frozenset[str]]
+    branches: str
     disputable: frozenset[str]
+    disputable_by_name: dict[LedgerKindName, str]
     denies: str
+    retractions: Retractions
+    attached: str
     changed_words: str
     imperatives: frozenset[str]
     harness: str

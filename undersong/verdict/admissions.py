@@ -1,10 +1,12 @@
-"""Whether a message admits a failure, and whether that is the failure which its claim is about."""
+"""Whether a message admits a failure, which claim that is about, and whether it takes an earlier claim back."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from undersong.datafiles.verdict_config import claims_config, pattern
+from undersong.datafiles.verdict_config import claims_config, ledger_config, pattern
 from undersong.verdict.claims import Claim, admits, sentence, sentences
 from undersong.verdict.shell import CheckKind
 from undersong.verdict.tool_outcomes import ToolOutcome, outcome_pattern
@@ -15,6 +17,7 @@ _ABSENT = re.compile(r"\b(?:0|no|zero|without|fixed|resolved|no longer|previousl
 NAMES = 60  # names of failures of one output that are looked for
 _NAMED = re.compile(r"\b(?:Test[A-Z]\w+|test_\w+|[\w./-]+\.(?:py|go|ts|tsx|js|jsx|rs|java|rb|c|cc|cpp|h|kt|swift))\b")
 _WORD = re.compile(r"[a-z]{4,}")
+_FIX = re.compile(r"\b(?:fix|resolv|solv|repair)", re.IGNORECASE)
 _BARE = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|broken|red|flaky)\b", re.IGNORECASE)
 
 
@@ -80,3 +83,52 @@ def _failing_names(failed: ToolOutcome) -> frozenset[str]:
     """The names of tests and files in the lines that report a failure."""
     lines = (match[0] for match in outcome_pattern("failed_check").finditer(failed.text))
     return frozenset(name for line in lines for name in _NAMED.findall(line)[:NAMES])
+
+
+class Retraction(NamedTuple):
+    """Words at ``start:end`` that take claims back: those of ``kinds``, or all of the last message where it is empty.
+
+    ``weak``: the words are as common where nothing is taken back, and count only about the work on the same request.
+    """
+
+    start: int
+    end: int
+    kinds: frozenset[str] = frozenset()
+    weak: bool = False
+
+
+def retractions(text: str) -> Iterator[Retraction]:
+    """Where an agent's own words say that what it claimed before is not so."""
+    words = ledger_config().retractions
+    plain, strong, weak = (pattern((each,)) for each in (words.plain, words.strong, words.weak))
+    if not any(each.search(text) for each in (plain, strong, weak)):
+        return
+    bounds = [(first, last) for first, last in sentences(text) if text[first:last].strip()]
+    for number, (first, last) in enumerate(bounds):
+        own = text[first:last]
+        if own.rstrip().endswith("?"):
+            continue
+        around = text[bounds[max(number - 1, 0)][0] : bounds[min(number + 1, len(bounds) - 1)][1]]
+        kinds = _denied(own)
+        if plain.search(own):
+            yield Retraction(first, last, kinds or _named(own) or _denied(around))
+        elif kinds and strong.search(around):
+            yield Retraction(first, last, kinds)
+        elif kinds and weak.search(around) and pattern((words.subject,)).search(own):
+            yield Retraction(first, last, kinds, weak=True)
+
+
+def _denied(text: str) -> frozenset[str]:
+    """The kinds of claim that a text denies; what does not work was neither fixed nor done."""
+    denials = ledger_config().retractions.denials
+    kinds = {str(kind) for kind, shape in denials.items() if pattern((shape,)).search(text)}
+    if kinds & {"tests", "build", "lint"} and not _FIX.search(text):
+        return frozenset(kinds - {"fixed"})
+    return frozenset(kinds | ({"done"} if "fixed" in kinds else set()))
+
+
+def _named(text: str) -> frozenset[str]:
+    """The kinds of claim about checks and acts that a text names."""
+    return frozenset(
+        str(kind) for kind, shape in ledger_config().disputable_by_name.items() if pattern((shape,)).search(text)
+    )

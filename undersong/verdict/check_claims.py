@@ -17,7 +17,7 @@ from undersong.verdict.shell import CheckKind
 from undersong.verdict.tool_outcomes import OutcomeState, outcome_pattern
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn
 
-SILENT = frozenset({"build", "lint"})  # checks that print nothing where all is well
+SILENT = frozenset({"build", "lint", "types"})  # checks that print nothing where all is well
 NEVER = "nothing of the kind was run before it"
 STALE = "nothing of the kind was run since the last change"
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
 from undersong.models.verdict import LedgerClaim, LedgerKind
+from undersong.verdict.admissions import Retraction, retractions
 from undersong.verdict.check_claims import NEVER, STALE, CheckHistory, Ruling, kinds_of, of_kinds, rule_on, since_change
-from undersong.verdict.claims import Claim, sentence
+from undersong.verdict.claims import Claim, admits, sentence
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
 
 OBJECT = 80  # characters of what a claim speaks of
 SAID = 400  # characters of a person's next words in which they may say that it does not work
+RETRACTED = 3  # requests back from words that take a claim back to that claim
 RUNS_BACK = 2  # requests before the claim's own in which a call may have done what is claimed
 _CUT = re.compile(r"[.;:!?\n]|,\s|\s[–—-]\s")
 _HOW_DONE = re.compile(r"[ ](?:inline|via|by|in|with|through|at|on|per|when|for|as|\w+ly)\b", re.IGNORECASE)
@@ -28,6 +30,7 @@ class _Session(NamedTuple):
     history: CheckHistory
     contradicted: Mapping[tuple[str, int], Deduction]
     disputed: Mapping[str, Quote]
+    retracted: Mapping[tuple[str, LedgerKind], Quote]
 
 
 def claim_ledger(
@@ -39,7 +42,8 @@ def claim_ledger(
         for each in deductions
         if each.mechanism == "false_promise" and each.quotes
     }
-    session = _Session(transcript, history, contradicted, dict(_disputes(transcript)))
+    disputed = dict(_disputes(transcript))
+    session = _Session(transcript, history, contradicted, disputed, dict(_retracted(transcript)))
     entries: dict[tuple[str, LedgerKind, int, bool], LedgerClaim] = {}
     for turn in transcript.turns:
         for claim in turn.claims:
@@ -54,6 +58,8 @@ def claim_ledger(
 def ledger_kind(claim: Claim, text: str) -> LedgerKind | None:
     """The kind under which the ledger lists a claim; None where it says how things are, and not what was done."""
     words, config = text[claim.start : claim.end], ledger_config()
+    if claim.word == "merged" and pattern((config.branches,)).search(text[slice(*sentence(text, *claim[:2]))]):
+        return None if claim.passive else "pushed"
     if claim.checks:
         return "tests" if len(claim.checks) > 1 else _CHECKED[claim.checks[0]]
     if claim.kind == "works" and not pattern((config.changed_words,)).search(words):
@@ -72,7 +78,7 @@ def _is_heading(text: str, claim: Claim) -> bool:
     return words.startswith("#") or words.endswith((":**", "**:", "**"))
 
 
-_CHECKED: dict[str, LedgerKind] = {"tests": "tests", "build": "build", "lint": "lint"}
+_CHECKED: dict[str, LedgerKind] = {"tests": "tests", "build": "build", "lint": "lint", "types": "lint"}
 _PLAIN: dict[str, LedgerKind] = {
     "fix": "fixed", "works": "fixed", "done": "done", "verified": "verified", "read": "read", "tests": "tests",
 }  # fmt: skip
@@ -109,22 +115,45 @@ def _ruling(
     if claim.hedged:
         return Ruling("hedged", "the message leaves it open"), ()
     ruling = rule_on(turn, claim, session.history) if claim.checks else _evidence(session, turn, kind, claim)
+    taken_back = session.retracted.get((turn.message.id, kind))
+    if taken_back is not None:
+        return Ruling("withdrawn", "the agent itself says later that it is not so"), (taken_back,)
+    if ruling.state == "contradicted" and (admitted := _admitted_later(session, turn)):
+        return Ruling("withdrawn", "the agent admits the failure before anybody else speaks"), (admitted,)
     if ruling.state in ("contradicted", "hedged"):
         return ruling, ()
-    taken_back = _taken_back(session, turn, claim)
-    if taken_back:
-        return Ruling("withdrawn", "the agent takes it back, or goes on with what failed"), (taken_back,)
-    if turn.message.id in session.disputed and kind in ledger_config().disputable:
-        return Ruling("disputed", "the next words of the person say that it does not work"), (
-            session.disputed[turn.message.id],
-        )
+    failed = _goes_on(session, turn, claim)
+    if failed is not None:
+        return Ruling("withdrawn", "the check that follows fails, and the agent goes on with it"), (failed,)
+    objection = session.disputed.get(turn.message.id)
+    if objection is not None and _is_denied(kind, objection.text):
+        return Ruling("disputed", "the next words of the person say that it does not work"), (objection,)
     return ruling, ()
+
+
+def _is_denied(kind: LedgerKind, objection: str) -> bool:
+    """Whether words that say "it does not work" deny claims of a kind: a check only where they speak of it."""
+    config = ledger_config()
+    named = config.disputable_by_name.get(kind)
+    return kind in config.disputable or (named is not None and pattern((named,)).search(objection) is not None)
+
+
+def _admitted_later(session: _Session, turn: TranscriptTurn) -> Quote | None:
+    """The words with which the agent admits a failure, before anybody else speaks."""
+    last = session.transcript.end_of_run(turn.run)
+    for later in session.transcript.agent_turns(turn.message.agent, turn.place + 1, last):
+        match = admits(later.prose)
+        if match is not None:
+            return quote(later.message, *_trimmed(later.prose, *sentence(later.prose, match.start(), match.end())))
+    return None
 
 
 def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: Claim) -> Ruling:
     """What speaks for a claim that names no check: an edit, a call, or a check behind the last change."""
     if kind in ("fixed", "done"):
         return _checked(session, turn, claim)
+    if kind == "read" and _is_attached(session, turn):
+        return Ruling("backed", "by the file that the person attached")
     families, words = ledger_config().evidence[kind], ledger_config().tools.get(kind, frozenset())
     own = [
         placed
@@ -165,7 +194,13 @@ def _named(placed: PlacedOutcome) -> str:
     return f"{outcome.tool or outcome.family} at turn {placed.turn.message.position}"
 
 
-def _taken_back(session: _Session, turn: TranscriptTurn, claim: Claim) -> Quote | None:
+def _is_attached(session: _Session, turn: TranscriptTurn) -> bool:
+    """Whether the request that a turn answers names a file for the client to attach."""
+    asked = session.transcript.last_before(turn.place, "user")
+    return asked is not None and pattern((ledger_config().attached,)).search(asked.message.text) is not None
+
+
+def _goes_on(session: _Session, turn: TranscriptTurn, claim: Claim) -> Quote | None:
     """The failing check after a claim, with which the agent goes on; None where no check failed on the claim's work."""
     for event in session.history.after(turn.place):
         if event.outcome is None or event.outcome.turn.run > turn.run:
@@ -191,6 +226,54 @@ def _disputes(transcript: Transcript) -> Iterator[tuple[str, Quote]]:
                 place = _trimmed(turn.prose, *sentence(turn.prose, match.start(), match.end()))
                 yield last.message.id, quote(turn.message, *place)
             last = None
+
+
+def _retracted(transcript: Transcript) -> Iterator[tuple[tuple[str, LedgerKind], Quote]]:
+    """The claims, by message and kind, that their agent takes back in later words, with those words."""
+    claiming: dict[str, list[tuple[TranscriptTurn, frozenset[LedgerKind]]]] = {}
+    for turn in transcript.turns:
+        if not turn.is_agent:
+            continue
+        own = claiming.setdefault(turn.message.agent, [])
+        for retraction in retractions(turn.prose) if own else ():
+            for earlier, kinds in _meant(transcript, turn, retraction, own):
+                words = quote(turn.message, *_trimmed(turn.prose, retraction.start, retraction.end))
+                for kind in kinds:
+                    yield (earlier.message.id, kind), words
+        listed = (ledger_kind(claim, turn.prose) for claim in turn.claims if not claim.hedged)
+        claimed = frozenset(each for each in listed if each is not None)
+        if claimed:
+            own.append((turn, claimed))
+
+
+def _meant(
+    transcript: Transcript,
+    turn: TranscriptTurn,
+    retraction: Retraction,
+    claiming: Sequence[tuple[TranscriptTurn, frozenset[LedgerKind]]],
+) -> Iterator[tuple[TranscriptTurn, frozenset[LedgerKind]]]:
+    """The latest message with claims of the kinds that are taken back, as far as its words can still be meant."""
+    if retraction.weak and not _is_doubted(transcript, turn, claiming[-1][0]):
+        return
+    for earlier, kinds in reversed(claiming):
+        if turn.run - earlier.run > RETRACTED:
+            return
+        meant = kinds & retraction.kinds if retraction.kinds else kinds
+        if meant:
+            yield earlier, frozenset(meant)
+            return
+        if not retraction.kinds:
+            return
+
+
+def _is_doubted(transcript: Transcript, turn: TranscriptTurn, claimed: TranscriptTurn) -> bool:
+    """Whether a turn works on the request of the last claim, or the person who asked since doubts it."""
+    if turn.run == claimed.run:
+        return True
+    asked = next((each for each in reversed(transcript.turns[: turn.place]) if each.message.role in ASKS), None)
+    words = ledger_config()
+    doubts = pattern((words.denies, words.retractions.doubts))
+    return asked is not None and turn.run - claimed.run == 1 and doubts.search(asked.prose, 0, SAID) is not None
 
 
 def _object(text: str, claim: Claim) -> str:

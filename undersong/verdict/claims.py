@@ -83,7 +83,8 @@ def is_speech(text: str) -> bool:
 
 ClaimKind = Literal["fix", "tests", "works", "done", "act", "verified", "read"]
 CHECKED: dict[str, tuple[CheckKind, ...]] = {  # forms of a claim about a check → what was to be checked
-    "tests": ("tests",), "build": ("build",), "lint": ("lint",), "green": ("tests", "build", "lint"),
+    "tests": ("tests",), "build": ("build",), "lint": ("lint",), "types": ("types",),
+    "green": ("tests", "build", "lint"),
 }  # fmt: skip
 MOST = 40  # claims of a message that are kept
 LOOKED = 400  # sentences of a message with a claim's word that are looked at
@@ -91,16 +92,18 @@ AHEAD = 1000  # characters after a claim in which the agent may say that it is a
 _WORD = re.compile(r"[a-z]+")
 _HEADING = re.compile(r"^(?:#{1,6}[ ]|\*\*[^*\n]+\*\*[ ]*:?[ ]*$)", re.MULTILINE)
 _ALL = re.compile(r"\b(?:both|all|everything|each|every|entire|whole|full)\b", re.IGNORECASE)
-_PASSIVE = re.compile(r"(?:is|are|was|were|gets|got|'s|'re)\b", re.IGNORECASE)
+_PASSIVE = re.compile(r"(?:is|are|was|were|gets|got|\w+'(?:s|re))\b", re.IGNORECASE)
 _SHOULD = re.compile(r"\bshould\b", re.IGNORECASE)
-_PRESENT = re.compile(r"(?:is|are)\b", re.IGNORECASE)
+_PRESENT = re.compile(r"(?:is|are|\w+'(?:s|re))\b", re.IGNORECASE)
+_LEAD = re.compile(r"[^\w\n]*")
 _AGENT = re.compile(r"(?:i|we)\b", re.IGNORECASE)
 _NOUN = re.compile(  # "the one I edited": a noun phrase and nothing else before the clause that belongs to it
     r"^[^\w\n]{0,6}(?:the|this|that|all|any|every|what|those|these|some|one|an?|my|our)\b[ ](?:[`\w.*/-]+[ ]){0,4}$",
     re.IGNORECASE,
 )
 _HOW = re.compile(
-    r"[ ](?:on|by|as|at|when|from|via|per|through|every|each|only|if|once|under|inside|lazily)\b", re.IGNORECASE
+    r"[ ](?:on|by|as|at|when|from|via|per|through|every|each|only|if|once|under|inside|lazily|to|into|against)\b",
+    re.IGNORECASE,
 )
 FLAGS = re.IGNORECASE | re.MULTILINE
 
@@ -243,6 +246,7 @@ def _either(words: Sequence[str]) -> str:
 
 def _find_claims(text: str) -> Iterator[Claim]:
     patterns, unsaid, looked = grammar(), pattern((claims_config().unsaid,)), 0
+    assures = pattern((claims_config().assures,))
     plans = _planned(text)
     for first, last in sentences(text):
         sentence_text = text[first:last]
@@ -255,7 +259,10 @@ def _find_claims(text: str) -> Iterator[Claim]:
             return
         for kind, shape in patterns.forms:
             for match in shape.finditer(sentence_text):
-                if unsaid.search(clause_before(sentence_text, 0, match.start())) or _quoted(sentence_text, match):
+                before = assures.sub("", clause_before(sentence_text, 0, match.start()))
+                if unsaid.search(before) or _quoted(sentence_text, match):
+                    continue
+                if _is_conditional(sentence_text, match, kind):
                     continue
                 planned = kind in CHECKED and _is_planned(sentence_text, match)
                 if not (planned or (kind == "past" and _describes(sentence_text, match))):
@@ -278,18 +285,40 @@ def _is_planned(sentence_text: str, match: re.Match[str]) -> bool:
     return pattern((claims_config().planned,)).search(before, max(before.rfind(":"), before.rfind(";")) + 1) is not None
 
 
+def _is_conditional(sentence_text: str, match: re.Match[str], kind: str) -> bool:
+    """Whether a claim holds only if something else does: "if it shows up: we're done", "it works once you restart"."""
+    config = claims_config()
+    before = pattern((config.conditional,)).match(sentence_text)
+    if before is not None and before.end() <= match.start() + len(_lead(match)):
+        open_still = pattern((config.always_conditional,)).search(before[0]) is not None
+        if open_still or not pattern((config.came_true,)).search(before[1] or ""):
+            return True
+    return kind != "past" and pattern((config.condition_after,)).match(sentence_text[match.end() :]) is not None
+
+
 def _describes(sentence_text: str, match: re.Match[str]) -> bool:
     """Whether "is written on every record" or "the scan I wrote" says how or which a thing is, not what was done."""
     if _PRESENT.match(match[0]):
         return _HOW.match(sentence_text, match.end()) is not None
-    return (
-        _AGENT.match(match[0]) is not None and _NOUN.search(clause_before(sentence_text, 0, match.start())) is not None
-    )
+    config, after = claims_config(), sentence_text[match.end() :]
+    if _AGENT.match(match[0]):
+        before = sentence_text[: match.start()]
+        which = pattern((config.which_ones,)).search(before) and not pattern((config.says_that,)).search(before)
+        return bool(which) or _NOUN.search(clause_before(sentence_text, 0, match.start())) is not None
+    if match.start():
+        return False
+    return pattern((config.adjective,)).match(after) is not None or ("(" in _lead(match) and after.startswith(")"))
+
+
+def _lead(match: re.Match[str]) -> str:
+    """The marks before the first word of a match."""
+    lead = _LEAD.match(match[0])
+    return lead[0] if lead else ""
 
 
 def _quoted(sentence_text: str, match: re.Match[str]) -> bool:
     """Whether a claim stands in quotation marks or in inline code of its sentence."""
-    before, after = sentence_text[: match.start()], sentence_text[match.end() :]
+    before, after = sentence_text[: match.start()] + _lead(match), sentence_text[match.end() :]
     return any(before.count(mark) % 2 == 1 and mark in after for mark in ('"', "`"))
 
 

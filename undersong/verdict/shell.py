@@ -13,7 +13,7 @@ from undersong.models import ToolCall
 
 LOOKED = 20_000  # characters of a command that are read
 SPEAKS = ("git", "gh", "echo", "printf")  # their arguments name programs and do not run them
-CheckKind = Literal["tests", "build", "lint", "run"]
+CheckKind = Literal["tests", "build", "lint", "types", "run"]
 _HEREDOC = re.compile(r"<<-?[ ]*['\"]?(\w+)")
 _TEXT_ARGUMENT = re.compile(r"(?:-m|--message|--body|--title)[ =](?:\"(?:[^\"\\]|\\.)*\"|'[^']*')")
 _TOKEN = re.compile(
@@ -82,6 +82,12 @@ def check_kind(words: list[str]) -> CheckKind | None:
         if shape.search(line):
             return kind
     return "run" if _checks().search(line) else None
+
+
+def also_checked(words: list[str]) -> frozenset[CheckKind]:
+    """What a check that passes has checked besides its own kind: a test of a compiled language has built it."""
+    line = " ".join(words)
+    return frozenset(kind for kind, shape in _also_checks() if shape.search(line)) if check_kind(words) else frozenset()
 
 
 def is_check(command: str) -> bool:
@@ -186,6 +192,11 @@ def _checks() -> re.Pattern[str]:
 @cache
 def _check_kinds() -> tuple[tuple[CheckKind, re.Pattern[str]], ...]:
     return tuple((kind, re.compile(shape)) for kind, shape in outcomes_config().check_kinds.items())
+
+
+@cache
+def _also_checks() -> tuple[tuple[CheckKind, re.Pattern[str]], ...]:
+    return tuple((kind, re.compile(shape)) for kind, shape in outcomes_config().also_checks.items())
 
 
 @cache

@@ -13,6 +13,7 @@ from undersong.verdict.shell import (
     LOOKED,
     CheckKind,
     ShellPart,
+    also_checked,
     changes_code,
     check_kind,
     command_of,
@@ -87,7 +88,7 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
     state, line = _state(result, family, bool(command), masked=masked, handled=any(part.handled for part in parts))
     start, end = _place(message.text, line, offset, len(result.text))
     before, after = (False, False) if _scratch().search(command) else _changes(parts)
-    path = _path(call.input) if family == "edit" else ""
+    path = (_path(call.input) or _written_path(result.text)) if family == "edit" else ""
     answer = decoded(result.text)
     inner = _inner(answer) if isinstance(answer, dict) else result.text
     kinds = _checked_kinds(parts, call, inner, state) if family == "check" else CheckedKinds()
@@ -150,16 +151,20 @@ class CheckedKinds(NamedTuple):
 def _checked_kinds(parts: tuple[ShellPart, ...], call: ToolCall, inner: str, state: OutcomeState) -> CheckedKinds:
     """By its commands, and by the failures and successes that it reports."""
     own = frozenset(kind for part in parts if (kind := check_kind(part.words)))
+    besides = frozenset[CheckKind]().union(*(also_checked(part.words) for part in parts))
     if not parts and call.name.lower() in outcomes_config().check_tools:
         own |= frozenset(outcomes_config().kinds_of_tools.get(call.name.lower(), ("tests",)))
     passed = _spoken("passed_check", inner)
     if state == "passed":
-        return CheckedKinds(own or passed, passed=own or passed)
+        return CheckedKinds((own or passed) | besides, passed=(own or passed) | besides)
     if state != "failed":
-        return CheckedKinds(own)
+        return CheckedKinds(own | besides)
     failed = _spoken("failed_check", inner)
     if not failed & own:  # the flag says so, or the words are those of something that the command runs
         failed |= (own - passed) or own
+    typed = (check_kind(part.words) for part in parts if "types" in also_checked(part.words))
+    if failed & frozenset(typed) - {"tests"} or (not parts and failed & {"build", "lint"}):
+        failed |= {"types"}
     return CheckedKinds(own | failed, failed, (passed & own) - failed)
 
 
@@ -335,6 +340,12 @@ def _place(text: str, line: str, offset: int, length: int) -> tuple[int, int]:
     if at >= 0:
         return at, at + len(first)
     return offset, min(offset + length, offset + LINE)
+
+
+def _written_path(text: str) -> str:
+    """The file that an editor's answer names."""
+    match = re.search(outcomes_config().written_path, text[:START])
+    return match[1] if match else ""
 
 
 def _path(arguments: Any) -> str:

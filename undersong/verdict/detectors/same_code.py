@@ -201,7 +201,7 @@ def _claim(turn: TranscriptTurn, shown: Sequence[ShownBlock]) -> tuple[int, int]
         for each in turn.claims
         if each.kind in ("fix", "works", "done")
         or CHANGES in each.acts
-        or (each.kind == "tests" and shown and each.checks != ("lint",))
+        or (each.kind == "tests" and shown and each.checks not in (("lint",), ("types",)))
     )
     spans = [each for each in (next(named, None), next(claimed, None)) if each]
     return min(spans, default=None)
