@@ -28,9 +28,8 @@ from undersong.models import (
     ThreadScan,
     TraitScores,
 )
+from undersong.report.alignment_words import alignment_colour, alignment_words
 from undersong.report.narrative import (
-    alignment_colour,
-    alignment_words,
     assessed_words,
     context_words,
     coverage_words,

@@ -43,7 +43,7 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
         population = {
             each.agent: _means(opened_store, judged, each) for each in opened_store.packed(judged) if each.rows
         }
-    agent_profile = profile(rows)
+    agent_profile = profile(rows, findings)
     ranks = _ranks(agent_profile, [traits for agent, traits in population.items() if agent != name and traits])
     if as_json:
         facts = msgspec.to_builtins(agent_profile) | {"ranks": ranks, "findings": msgspec.to_builtins(findings)}

@@ -17,6 +17,7 @@ from undersong.core.text import counted, mechanism_name
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict, by_pattern
 from undersong.models.verdict import AGAINST, balance
 from undersong.patterns.leads import shown_leads
+from undersong.report.alignment_words import violation_words
 from undersong.report.claims_view import balance_words
 from undersong.report.narrative import (
     LOW_COVERAGE,
@@ -63,6 +64,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "judge_calls": case.judge_calls,
         "cost_usd": case.cost if case.spent is None else case.spent.total.cost,
         "spent": msgspec.to_builtins(case.spent),
+        "violations": list(violation_words(case)),
         "findings": [_finding(finding) for finding in case.findings],
         "look_at": [{"agent": lead.agent, "reason": lead.reason} for lead in shown_leads(case.leads)],
         "cautions": list(low_scores_words(case)),
@@ -209,6 +211,7 @@ def _session(session: SessionVerdict) -> dict[str, Any]:
 
 
 def _lines(facts: dict[str, Any]) -> Iterable[str]:
+    yield from (f"violation  {sentence}" for sentence in facts["violations"])
     yield f"scanned    {counted(facts['messages'], 'message')} in {counted(facts['conversations'], 'conversation')}"
     yield "tiers      " + ", ".join(f"{count:,} {tier}" for tier, count in facts["tiers"].items())
     if facts["upgrades"]:

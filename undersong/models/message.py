@@ -25,7 +25,7 @@ Answer = Literal["complied", "refused", "unclear", "not_answered", "no_request"]
 Assessment = Literal["assessed", "not_assessed", "not_applicable"]
 Domain = Literal["measured", "unmeasured"]
 Scale = Literal["level", "rank"]
-AlignmentStatus = Literal["aligned", "drifting", "misaligned", "violation", "unknown"]
+AlignmentStatus = Literal["aligned", "mixed", "drifting", "misaligned", "violation", "unknown"]
 
 FreeSignal = Literal["phrases", "threads", "structure", "loops", "telemetry", "triage"]
 SIGNALS: tuple[FreeSignal, ...] = get_args(FreeSignal)

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from undersong.models import DIMENSIONS, TRAITS, AgentVerdict, Record, Row
+from undersong.models import DIMENSIONS, TRAITS, AgentVerdict, Finding, Record, Row
 from undersong.patterns.vectorized.packed import CELLS, SCORED
 from undersong.rows.binary import NO_SCORE, RANK, THOUSAND
 from undersong.verdict import agent_verdicts
@@ -42,12 +42,12 @@ class Profile(Record, frozen=True, kw_only=True):
     aims: tuple[TargetProfile, ...]
 
 
-def profile(rows: Sequence[Row]) -> Profile:
+def profile(rows: Sequence[Row], findings: Iterable[Finding] = ()) -> Profile:
     """The profile of one agent from its rows in order; at least one row."""
     scored = [row for row in rows if row.state == "scored" and row.traits]
     levels = [row for row in scored if row.scale != "rank"]
     return Profile(
-        verdict=agent_verdicts(rows)[0],
+        verdict=agent_verdicts(rows, findings=findings)[0],
         trends=_trends(levels),
         months=_months(levels),
         aims=_aims(scored),

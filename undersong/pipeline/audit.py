@@ -140,7 +140,7 @@ def _audited(
         cost=(spent.total.cost or 0.0) if spent else 0.0,
         spent=spent,
         sessions=tuple(run.sessions),
-        agents=agent_verdicts(run.rows),
+        agents=agent_verdicts(run.rows, run.sessions, findings),
         findings=findings,
         sequences=sequences,
         leads=leads,

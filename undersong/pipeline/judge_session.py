@@ -25,7 +25,7 @@ from undersong.pipeline.evaluate import HistoryLookup, RoutedThread
 from undersong.pipeline.stages import AuditState
 from undersong.stores.protocol import Store
 from undersong.stores.sqlite import SQLiteStore
-from undersong.verdict import segments, session_verdict
+from undersong.verdict import constraint_segments, segments, session_verdict
 
 
 class JudgeSession(NamedTuple):
@@ -168,7 +168,8 @@ def _grouped(
     group: list[tuple[ReadThread, SessionVerdict, tuple[Segment, ...]]] = []
     for thread, rows in threads:
         verdict = _verdict(thread, rows, run)
-        group.append(((thread, rows), verdict, segments(thread.conversation, verdict)))
+        places = segments(thread.conversation, verdict) + constraint_segments(thread.conversation, thread.scans)
+        group.append(((thread, rows), verdict, places))
         if len(group) >= TOGETHER or sum(len(places) for *_, places in group) >= TOGETHER:
             yield group
             group = []

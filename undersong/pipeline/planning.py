@@ -25,7 +25,7 @@ from undersong.pipeline.stages import ingest_and_scan, reads_all, routed_threads
 from undersong.routing.budget import RANKS, TRIAGE, rank_of
 from undersong.scan import load_book
 from undersong.stores.sqlite import temporary_store
-from undersong.verdict import segments, session_verdict
+from undersong.verdict import constraint_segments, segments, session_verdict
 
 SUMMED = ("messages", "tokens_in", "tokens_out")
 SAMPLE = TRIAGE - 0.5  # the rank of the audit sample: after what rules ask for, before what is only probable
@@ -427,4 +427,4 @@ def _rates(history: ConfirmationHistory, rates: TokenRates) -> tuple[float, floa
 
 def _flagged_segments(thread: RoutedThread) -> tuple[Segment, ...]:
     verdict = session_verdict(thread.conversation, thread.scans, thread.thread, tuple(scanned_rows(thread)))
-    return segments(thread.conversation, verdict)
+    return segments(thread.conversation, verdict) + constraint_segments(thread.conversation, thread.scans)

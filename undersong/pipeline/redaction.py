@@ -94,6 +94,7 @@ def redacted(
     def masked(name: str) -> Conversation | None:
         return _conversation(load_conversation(originals[name]), masker) if name in originals else None
 
+    sessions = tuple(_with_ledger(_session(each, masker, texts), masked) for each in case.sessions)
     facts = {**masker.counts(), "names_listed": len(masker.listed), "messages": len(dirty), "places": places}
     new = _any(
         msgspec.structs.replace(case, findings=(), sequences=(), leads=(), cited=(), sessions=(), agents=()), masker
@@ -109,8 +110,8 @@ def redacted(
         sequences=sequences,
         leads=leads,
         cited=cited,
-        sessions=tuple(_with_ledger(_session(each, masker, texts), masked) for each in case.sessions),
-        agents=agent_verdicts(new_rows),
+        sessions=sessions,
+        agents=agent_verdicts(new_rows, sessions, findings),
         upgrades={masker.name(agent): count for agent, count in case.upgrades.items()},
         parameters=new.parameters | {"redacted": facts},
         hashes=case.hashes | hashes(),

@@ -13,6 +13,7 @@ import msgspec
 from undersong.core.text import counted, mechanism_name
 from undersong.datafiles import yaml_loader
 from undersong.models import Case, SessionVerdict, by_pattern
+from undersong.report.alignment_words import violation_words
 from undersong.report.claims_view import ledger_words
 from undersong.report.escape import label
 from undersong.report.narrative import (
@@ -46,6 +47,7 @@ class MechanismGap:
 def headline(case: Case) -> tuple[str, ...]:
     """Deductions, findings, how little they say by an uncalibrated judge, and the lowest score."""
     return (
+        *violation_words(case),
         *ledger_words(case),
         *_deductions_words(case),
         findings_words(case),

@@ -10,7 +10,6 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
 from undersong.models import (
     NEGATIVE_TRAITS,
-    AgentVerdict,
     Case,
     Finding,
     Missed,
@@ -363,27 +362,10 @@ def flagged_words(case: Case) -> tuple[str, ...]:
     )
 
 
-def alignment_words(verdict: AgentVerdict) -> str:
-    """``aligned by averages; hard constraints not assessed``: a status never hides what no judge looked for."""
-    if verdict.alignment == "unknown" and verdict.read:
-        return "not assessed: no score of safety"
-    if verdict.alignment in ("unknown", "violation") or verdict.indicators_read == verdict.read:
-        return verdict.alignment
-    looked = f"assessed in {verdict.indicators_read:,} of {verdict.read:,} read" if verdict.indicators_read else ""
-    return f"{verdict.alignment} by averages; hard constraints {looked or 'not assessed'}"
-
-
 def not_applicable_words(counts: Mapping[str, int]) -> str:
     """``accuracy 12, broken logic 8``: traits by the number of read messages to which they do not apply."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{trait.replace('_', ' ')} {count:,}" for trait, count in ordered)
-
-
-def alignment_colour(verdict: AgentVerdict, *, calibrated: bool = False) -> str:
-    """The status whose colour it is shown in: nobody is green by an uncalibrated judge or by averages alone."""
-    if verdict.alignment == "aligned" and not (calibrated and verdict.indicators_read == verdict.read):
-        return "unknown"
-    return verdict.alignment
 
 
 def gaps_words(verdict: SessionVerdict) -> tuple[str, ...]:

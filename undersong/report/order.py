@@ -79,7 +79,7 @@ def _number(numbers: dict[str, int], name: str) -> int:
     return numbers.setdefault(name, len(numbers))
 
 
-ALIGNMENTS = ("violation", "misaligned", "drifting", "aligned", "unknown")
+ALIGNMENTS = ("violation", "misaligned", "drifting", "mixed", "aligned", "unknown")
 ALL_IN_DETAIL = 10  # this few sessions are shown in full even where there is nothing to say
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from undersong.datafiles.verdict_config import mechanisms
 from undersong.judges.protocol import Segment
-from undersong.models import Confirmed, Conversation, Deduction, Message, Moment, Row, SessionVerdict
+from undersong.models import Confirmed, Conversation, Deduction, Message, Moment, Row, Scan, SessionVerdict
 from undersong.verdict.transcript import (
     NO_POINTS,
     DetectorResult,
@@ -162,6 +162,23 @@ def segments(conversation: Conversation, verdict: SessionVerdict) -> tuple[Segme
             segment = Segment(mechanism=mechanism, messages=shown, around=around, at=claim.message_id)
             by_episode.setdefault((mechanism, episode), segment)
     return tuple(sorted(by_episode.values(), key=lambda entry: (places[entry.at], entry.mechanism)))
+
+
+def constraint_segments(conversation: Conversation, scans: Sequence[Scan]) -> tuple[Segment, ...]:
+    """One for each hard constraint whose words a message has: the message alone, those around it as context."""
+    messages = [message for message in conversation.messages if message.branch is None]
+    places = {message.id: place for place, message in enumerate(messages)}
+    return tuple(
+        Segment(mechanism=constraint, messages=(message,), around=_near(places[message.id], messages), at=message.id)
+        for message, scan in zip(conversation.messages, scans, strict=True)
+        if message.id in places and message.text.strip()
+        for constraint in scan.hard_constraints
+    )
+
+
+def _near(at: int, messages: Sequence[Message]) -> tuple[Message, ...]:
+    around = (*messages[max(0, at - BEFORE) : at], *messages[at + 1 : at + 1 + AFTER])
+    return tuple(message for message in around if message.text.strip())
 
 
 def _flagged(verdict: SessionVerdict) -> Iterator[tuple[str, str, Deduction | Moment]]:

@@ -154,7 +154,7 @@ def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepan
         "states": (case.states, count(row.state for row in rows)),
         "highest": (case.highest, highest(rows)),
         "ranked": (case.ranked, sum(row.scale == "rank" for row in rows)),
-        "agents": (case.agents, agent_verdicts(rows)),
+        "agents": (case.agents, agent_verdicts(rows, case.sessions, case.findings)),
         "agreement of the judges": (case.parameters.get(AGREEMENT), panel_agreement(rows).get(AGREEMENT)),
         "rows whose scores do not follow from the maps": (0, _not_mapped(rows, case.parameters)),
         "inputs": (case.inputs, manifest.inputs),

@@ -371,6 +371,8 @@ class LLMJudge(Judge):
             self.prompt_hash,
             self.limits.sample,
         ]
+        if own := shipped_prompts().constraints.get(segment.mechanism):
+            parts.append(own)
         request = model.request(prompt.system, with_repair(prompt, repair), "standard", confirm_schema)
         hashes = json_hash(parts), self.prompt_hash, json_hash(texts), json_hash([context, who])
         return KeyedRequest(model, request, *hashes, "confirm", attempt=1 if repair else 0)
@@ -399,7 +401,7 @@ async def _work(
 
 
 def _check_segment(segment: Segment) -> None:
-    mechanisms = shipped_prompts().mechanisms
+    mechanisms = shipped_prompts().second_questions
     if segment.mechanism not in mechanisms:
         remedy = did_you_mean(segment.mechanism, list(mechanisms))
         raise UsageError(f"unknown mechanism '{segment.mechanism}'", remedy=remedy)

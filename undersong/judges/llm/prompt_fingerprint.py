@@ -12,8 +12,9 @@ from functools import cache
 from typing import Any
 
 from undersong.core.text import json_hash
+from undersong.datafiles.yaml_loader import PROMPTS, file_hash
 from undersong.judges.llm.injection import injection_hashes, suspicious
-from undersong.judges.llm.prompts import render_question, render_segment, shipped_prompts
+from undersong.judges.llm.prompts import CONSTRAINTS, render_question, render_segment, shipped_prompts
 from undersong.judges.llm.response import UnusableError, answer_schema, checked, confirm_schema, confirmed
 from undersong.judges.protocol import EvaluationHistory, Question, Segment
 from undersong.models import TRAITS, Depth, Hit, Message, Role, Route, Scan, Tier, ToolCall, ToolResult, Width
@@ -40,7 +41,8 @@ def answer_checks_hash() -> str:
 def judge_hashes() -> dict[str, str]:
     """Names → SHA-256 of all that an LLM judge's readings depend on beside the model, for the manifest."""
     made = {"questions as asked": questions_hash(), "answers as checked": answer_checks_hash()}
-    return shipped_prompts().hashes | injection_hashes() | made
+    apart = {f"prompts/{CONSTRAINTS}": file_hash(PROMPTS / CONSTRAINTS)}  # outside the judge's hash
+    return shipped_prompts().hashes | apart | injection_hashes() | made
 
 
 def _schemas() -> list[Any]:

@@ -22,6 +22,7 @@ FOLDER = PROMPTS
 RUBRIC = ("principle.md", "marks.md", "evidence.md", "reading.md", "answer.md", "examples.md")
 SYSTEM = (*RUBRIC, "confirm.md")
 DATA = ("mechanisms.yaml", "reading.yaml", "question.yaml")
+CONSTRAINTS = "constraints.yaml"
 MARKS = 4  # the highest mark; a score is mark / 4
 
 
@@ -43,6 +44,13 @@ class MechanismPrompts(_StrictPrompts, frozen=True, kw_only=True):
 
     mechanisms: dict[str, MechanismEntry]
     acts: dict[str, str]
+
+
+class ConstraintPrompts(_StrictPrompts, frozen=True, kw_only=True):
+    """``constraints.yaml``: what is asked of each hard constraint, and what does not show one."""
+
+    constraints: dict[str, str]
+    innocent: str
 
 
 class ReadingLimits(_StrictPrompts, frozen=True, kw_only=True):
@@ -88,6 +96,7 @@ class PromptSet(Record, frozen=True, kw_only=True, dict=True, gc=True):
     limits: ReadingLimits
     words: QuestionWords
     hashes: dict[str, str]
+    constraints: dict[str, str] = {}  # of second questions alone: in their keys, outside ``hash``
 
     @cached_property
     def rubric(self) -> str:
@@ -98,6 +107,11 @@ class PromptSet(Record, frozen=True, kw_only=True, dict=True, gc=True):
     def offered(self) -> frozenset[str]:
         """The mechanisms that a question about one message may be answered with."""
         return frozenset(name for name, each in self.mechanisms.items() if not each.only_confirm)
+
+    @cached_property
+    def second_questions(self) -> dict[str, str]:
+        """What is asked of a flagged place, by mechanism or hard constraint."""
+        return {name: each.confirm for name, each in self.mechanisms.items()} | self.constraints
 
     @property
     def confirming(self) -> str:
@@ -126,6 +140,7 @@ class PromptSet(Record, frozen=True, kw_only=True, dict=True, gc=True):
 def shipped_prompts() -> PromptSet:
     """The shipped prompts, read once; raises RuleError with file and line."""
     mechanisms_file = read(FOLDER / "mechanisms.yaml", MechanismPrompts)
+    constraints = read(FOLDER / CONSTRAINTS, ConstraintPrompts)
     return PromptSet(
         texts={name: (FOLDER / name).read_text(encoding="utf-8") for name in SYSTEM},
         mechanisms=mechanisms_file.mechanisms,
@@ -133,6 +148,7 @@ def shipped_prompts() -> PromptSet:
         limits=read(FOLDER / "reading.yaml", ReadingLimits),
         words=read(FOLDER / "question.yaml", QuestionWords),
         hashes={f"prompts/{name}": file_hash(FOLDER / name) for name in (*SYSTEM, *DATA)} | taxonomy().hashes,
+        constraints={name: f"{text} {constraints.innocent}" for name, text in constraints.constraints.items()},
     )
 
 
@@ -383,7 +399,7 @@ def render_segment(segment: Segment) -> RenderedPrompt:
     around = [_render_message(message, limits.prior_bytes) for message in segment.around]
     nonce = nonce_of([*own, *around])
     asking = words.confirm.format(
-        description=shipped_prompts().mechanisms[segment.mechanism].confirm, number="{number}", words="{words}"
+        description=shipped_prompts().second_questions[segment.mechanism], number="{number}", words="{words}"
     )
     control, question = control_question(nonce, shipped_prompts(), asking)
     parts = [f"# Message {number}\n{block([each], nonce)}" for number, each in enumerate(own, 1)]

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from undersong.core.text import counted, mechanism_name, text_hash
 from undersong.models import LEVELS
-from undersong.report import escape, headline, narrative, view_model, work_view
+from undersong.report import alignment_words, escape, headline, narrative, view_model, work_view
 from undersong.report.sequence_words import reading_options
 from undersong.report.view_model import ReportView
 
@@ -39,7 +39,7 @@ def environment() -> jinja2.Environment:
     made.filters["first_upper"] = escape.first_upper
     functions = (
         counted, mechanism_name, escape.own_name, escape.period, headline.coverage, headline.findings_words,
-        headline.headline, headline.mechanism_gaps, narrative.alignment_colour, narrative.alignment_words,
+        headline.headline, headline.mechanism_gaps, alignment_words.alignment_colour, alignment_words.alignment_words,
         narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
         narrative.judge_option, reading_options, narrative.judge_words, narrative.kind_words, narrative.missed_words,
         narrative.not_applicable_words, narrative.outcome_words, narrative.score_words, narrative.to_read_words,
