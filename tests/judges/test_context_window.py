@@ -16,6 +16,8 @@ from tests.conftest import Undersong
 from tests.judges.dialogue import Served, question
 from undersong.errors import JudgeError
 from undersong.judges.limits import RunLimits
+from undersong.judges.llm.judge_check import is_object, thinking_tokens
+from undersong.judges.llm.transport import Completion
 from undersong.judges.protocol import JudgeAbortedError, open_judge
 
 REMEDIES = {"llamacpp": "-c ", "vllm": "--max-model-len", "lmstudio": "context length", "ollama": "OLLAMA_"}
@@ -153,7 +155,7 @@ def test_a_check_finds_out_whether_the_whole_prompt_was_read(
     thread.start()
     try:
         spec = f"openai:m@http://127.0.0.1:{server.server_address[1]}/v1"
-        ran = undersong("judge", "check", "--judge", spec, "--price-in", "1", "--price-out", "2")
+        ran = undersong("judge", "check", spec, "--price-in", "1", "--price-out", "2")
     finally:
         server.shutdown()
         thread.join()
@@ -161,12 +163,31 @@ def test_a_check_finds_out_whether_the_whole_prompt_was_read(
     assert ran.code == code, ran.err
     assert f"code words known: {words}" in ran.out
     assert "answered by qwen-9" in ran.out
+    assert "price of this question: 0.020018 USD" in ran.out
+    assert "thinking: none" in ran.out
+    assert "form of the answer: as asked" in ran.out
     assert ran.err.startswith(f"will ask {spec} 1 questions, for 0.0")
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "thought", "structured"),
+    [
+        ('{"first": "amber"}', 12, 0, True),
+        ('{"first": "amber"}', 900, 883, True),
+        ('Here it is: {"first": "amber"}', 12, 0, False),
+        ('{"first": "amber"', 12, 0, False),
+        ("[1]", 4, 0, False),
+    ],
+)
+def test_a_check_tells_thinking_and_form_by_the_answer(text: str, tokens: int, thought: int, structured: bool) -> None:
+    assert thinking_tokens(Completion(text, "end", output=tokens)) == thought
+    assert thinking_tokens(Completion(text, "end", output=tokens, counted=False)) is None
+    assert is_object(text) is structured
 
 
 def test_a_check_within_no_budget_asks_nothing(undersong: Undersong, served: Served) -> None:
     prices = ("--price-in", "1", "--price-out", "2")
-    ran = undersong("judge", "check", "--judge", served.spec(), *prices, "--budget", "0.000001")
+    ran = undersong("judge", "check", served.spec(), *prices, "--budget", "0.000001")
     assert ran.code == 4
     assert "the budget of $0.00 is used up" in ran.out
     assert served.server.seen == []

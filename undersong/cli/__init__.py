@@ -31,6 +31,7 @@ COMMANDS = {  # heading → command → what it is for; `undersong --help` shows
         "watch": "Findings while messages or rows are written, as JSON lines.",
     },
     "Judges": {
+        "judges": "Who could judge on this machine, at what price, and what is known of them.",
         "judge": "Check, measure or train a judge, or export the answers that were paid for.",
         "prices": "What judges charge; --update takes a list of your own.",
     },

@@ -179,12 +179,15 @@ def opened(address: str, *, keep: bool) -> AbstractContextManager[Store]:
 
 def _for_two_readings(options: Options) -> Options:
     """One budget for the audit and its double check; raises UsageError for a judge that is asked no question."""
+    from undersong.judges.llm.at_hand import judge_option
     from undersong.judges.llm.budget import Budget
     from undersong.judges.protocol import is_paid
 
     if not is_paid(options.judge):
         what = f"the judge '{options.judge}' is asked no question that could be put in two ways"
-        raise UsageError(what, where="--double-check", remedy="name an LLM judge, or leave the option away")
+        raise UsageError(
+            what, where="--double-check", remedy=f"name an LLM judge, such as {judge_option()}, or leave it away"
+        )
     return msgspec.structs.replace(options, terms=Budget.shared(options.terms))
 
 

@@ -108,14 +108,15 @@ def forget(judge: str, store: str, failed: bool) -> None:  # noqa: ARG001 - requ
     click.echo(f"{counted(count, 'question')} of {judge} will be asked again by the next run")
 
 
-@command.command("check", short_help="One question to each model: key, address, context, both ends of the prompt.")
+@command.command("check", short_help="One question: model, price, context, thinking, form of the answer.")
+@click.argument("judge", metavar="NAME")
 @judge_options
-@JUDGE
 @JSON
 def check(judge: str, terms: RunLimits, as_json: bool) -> None:
-    """Ask each model of a judge for two code words, one before all instructions and one behind them.
+    """Ask each model of the judge NAME (as after --judge) one question, and say how it took it.
 
-    A server that cuts prompts without a word knows only one of them. Exit code 4 where a model knows less than both.
+    It is asked for two code words, one before all instructions and one behind them: a server that cuts prompts
+    without a word knows only one of them. Exit code 4 where a model knows less than both.
     """
     from undersong.judges.llm.judge_check import addresses_of, check_models, check_request, clients_of
 
@@ -139,6 +140,16 @@ def _check_lines(done: ModelCheck) -> Iterator[str]:
     yield f"{done.judge}: answered by {done.answered_by or 'a model without a name'} in {done.seconds:.1f} s"
     window = f"{done.window:,} tokens" if done.window else "not known"
     yield f"  {done.tokens_in:,} tokens in, {done.tokens_out:,} out; context {window}; code words known: {words}{cut}"
+    yield f"  price of this question: {'not known' if done.cost is None else f'{done.cost:,.6f} USD'}"
+    yield f"  thinking: {_thinking_words(done)}"
+    form = "as asked, JSON and nothing else" if done.structured else "not as asked: JSON was picked out of other text"
+    yield f"  form of the answer: {form}"
+
+
+def _thinking_words(done: ModelCheck) -> str:
+    if done.thought is None:
+        return "not known, the answer names no tokens"
+    return f"about {done.thought:,} of the tokens out" if done.thought else "none"
 
 
 def _add_test_retest_verb(kind: RetestKind, help_: str, short: str) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from undersong import __version__
 from undersong.core.text import json_hash
 from undersong.errors import InputError, NothingReadError, UsageError
+from undersong.judges.llm.at_hand import judge_option
 from undersong.judges.measurement import PARAMETER, panel_agreement
 from undersong.judges.stance import stance_hashes, stance_signals
 from undersong.models import (
@@ -82,7 +83,7 @@ def _audited(
 ) -> tuple[Case, list[Row]]:
     judge, book = judging.judge, load_book()
     if options.read != "messages" and not judge.reads_sequences:
-        remedy = "name an LLM judge with --judge, or leave --read away"
+        remedy = f"name an LLM judge, such as {judge_option()} (see `undersong judges`), or leave --read away"
         raise UsageError(f"the judge '{judge.name}' reads no whole sequences", where="--read", remedy=remedy)
     rules = load_rules() if options.rules is None else options.rules
     corpus = ingest_and_scan(paths, store, book, options, progress)

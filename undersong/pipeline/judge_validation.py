@@ -12,6 +12,7 @@ import numpy as np
 
 from undersong.core.text import counted, text_hash
 from undersong.errors import InputError, UsageError
+from undersong.judges.llm.at_hand import judge_option
 from undersong.judges.llm.budget import Budget
 from undersong.judges.measurement import Calibration, RetestKind, Shift, shift
 from undersong.judges.protocol import Judge, Question, is_paid
@@ -60,7 +61,7 @@ def retest(
     """
     if kind != "repeat" and not is_paid(options.judge):
         what = f"the judge '{options.judge}' reads the message alone and is asked no question, so it has no {kind}"
-        raise UsageError(what, where="--judge", remedy="name an LLM judge")
+        raise UsageError(what, where="--judge", remedy=f"name an LLM judge, such as {judge_option()}")
     shared = Budget.shared(options.terms)
     with temporary_store() as place, open_session(options.judge, shared, store, options.ledger) as first:
         corpus = ingest_and_scan(paths, place, load_book(), options, progress)

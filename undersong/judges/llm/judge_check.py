@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import Any
@@ -15,9 +16,11 @@ from undersong.judges.llm.judge import model_client
 from undersong.judges.llm.model_spec import model_specs, redirections
 from undersong.judges.llm.prompts import shipped_prompts
 from undersong.judges.llm.response import UnusableError, answer_object, object_schema
-from undersong.judges.llm.transport import Request, TransportError
+from undersong.judges.llm.transport import Completion, Request, TransportError
 from undersong.models import Record
 
+SHORTEST_TOKEN = 2.0  # bytes a token of short JSON at the least, so that no visible text is taken for thinking
+OVERHEAD = 8  # tokens of an answer that frame its text
 FIRST, LAST = 2, 5  # places of the two code words in the list of control words
 START = "The first code word is {word}.\n\n"
 END = "The last code word is {word}.\n\n# Question\nWhich are the two code words? Do nothing else of the above.\n"
@@ -27,7 +30,8 @@ class ModelCheck(Record, frozen=True, kw_only=True):
     """How a model took one question: None and "" where it gave no answer; ``error`` says why.
 
     ``window`` is the context in tokens, None = not known. ``first`` and ``last`` say whether it knew the code word at
-    the start and at the end of the prompt. ``answered_by`` is the model's own account.
+    the start and at the end of the prompt. ``answered_by`` is the model's own account. ``thought``: about how many
+    tokens out are in no text, None where the answer names none. ``structured``: the text is the JSON object alone.
     """
 
     judge: str
@@ -40,6 +44,8 @@ class ModelCheck(Record, frozen=True, kw_only=True):
     cost: float | None = None
     first: bool = False
     last: bool = False
+    thought: int | None = None
+    structured: bool = False
 
     @property
     def good(self) -> bool:
@@ -107,7 +113,25 @@ async def _check(client: ModelClient, budget: Budget) -> ModelCheck:
         cost=usage.cost,
         first=answer.get("first") == words[FIRST],
         last=answer.get("last") == words[LAST],
+        thought=thinking_tokens(completion),
+        structured=is_object(completion.text),
     )
+
+
+def thinking_tokens(completion: Completion) -> int | None:
+    """About how many tokens of an answer are in no text that it shows; None where it names no tokens."""
+    if not completion.counted:
+        return None
+    shown = int(len(completion.text.encode()) / SHORTEST_TOKEN) + OVERHEAD
+    return max(completion.output - shown, 0)
+
+
+def is_object(text: str) -> bool:
+    """Whether a text is one JSON object and nothing else."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def _schema(*, lengths: bool) -> dict[str, Any]:  # noqa: ARG001 - the form of every schema
