@@ -77,6 +77,11 @@ PERCENT = NumberRange(0, 100)
     type=click.Choice(PROFILES),
     help="What kind of talk this is; default: by content. Decides which words a report uses.",
 )
+@click.option(
+    "--thinking/--no-thinking",
+    default=True,
+    help="Read what agents wrote for themselves, where the export has it. [default: thinking]",
+)
 @click.option("--double-check", type=PERCENT, metavar="PERCENT", help="Read so many of the scored again, framed anew.")
 @chance_options
 @click.option("--rules", "rules", metavar="DIR", help="Pattern files to use instead of the shipped ones.")

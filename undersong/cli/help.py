@@ -10,7 +10,9 @@ WIDEST = 110  # columns of a help page; longer lines are hard to read
 OTHER = "Other options"
 SECTIONS = {  # title → names of parameters, for every command alike; what is in none comes last
     "What is read": ("source_format", "only", "since", "seed", "budget_share", "recall", "read_all", "follow", "poll"),
-    "What is looked for": ("read", "rules", "folder", "rule", "names", "profile", "prevalence", "warn", "signals"),
+    "What is looked for": (
+        "read", "rules", "folder", "rule", "names", "profile", "thinking", "prevalence", "warn", "signals",
+    ),
     "The judge, and what it may cost": (
         "judge", "budget", "max_calls", "max_failed", "concurrency", "timeout", "batch", "price_in", "price_out",
         "thinking", "no_thinking", "double_check",

@@ -162,6 +162,7 @@ def _work(case: Case) -> dict[str, Any] | None:
                 "kind": item.claim.kind,
                 "sentence": item.claim.sentence.text,
                 "against": item.against,
+                "thought": item.claim.thought,
                 "command": item.command,
             }
             for item in work.claims
@@ -182,6 +183,8 @@ def _work_lines(work: dict[str, Any] | None) -> Iterable[str]:
         where = " · ".join(filter(None, (item["date"], one_line(item["project"], 50), item["kind"])))
         yield f"  {item['state']}: {where}: “{one_line(item['sentence'], 160)}”"
         yield f"    against it: {one_line(item['against'], 160)}"
+        if item["thought"]:
+            yield f"    before it answered, it wrote: “{one_line(item['thought'], 160)}”"
         yield f"    open it: {one_line(item['command'], 120)}"
     for item in work["bypasses"]:
         lines = one_line(" | ".join(item["lines"]), 160)

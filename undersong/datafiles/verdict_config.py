@@ -188,6 +188,14 @@ class Retractions(DataFile, frozen=True, kw_only=True):
     denials: dict[LedgerKindName, str]
 
 
+class Thoughts(DataFile, frozen=True, kw_only=True):
+    """Words with which an agent's thinking speaks against what it then claims, see ``rules/session/ledger.yaml``."""
+
+    hides: str
+    doubts: str
+    of_kind: dict[LedgerKindName, str]
+
+
 class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/ledger.yaml``: see the comments there."""
 
@@ -200,6 +208,7 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     disputable_by_name: dict[LedgerKindName, str]
     denies: str
     retractions: Retractions
+    thoughts: Thoughts
     attached: str
     changed_words: str
     imperatives: frozenset[str]

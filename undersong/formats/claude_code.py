@@ -153,9 +153,10 @@ def _assistant(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessi
     uuid = values.string(line.get("uuid")) or ""
     calls = tuple(call for each in blocks if each.get("type") == "tool_use" and (call := values.tool_call(each)))
     sessions.tools.update({call.id: call.name for call in calls if call.id})
-    thinking = sum(each.get("type") in ("thinking", "redacted_thinking") for each in blocks)
-    if thinking:
-        notes.add("thinking block (not said to the user), not read", fields["source_ref"], thinking)
+    thoughts = [each.get("thinking") for each in blocks if each.get("type") in ("thinking", "redacted_thinking")]
+    thinking = [thought for thought in thoughts if isinstance(thought, str) and thought.strip()]
+    if len(thoughts) > len(thinking):
+        notes.add("thinking block without its text, not read", fields["source_ref"], len(thoughts) - len(thinking))
     text = values.text([each for each in blocks if each.get("type") == "text"])
     if message.get("model") == "<synthetic>":
         sessions.add(uuid, Message(id=uuid, author=CLIENT, role="system", text=text or "", **fields))
@@ -170,6 +171,7 @@ def _assistant(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessi
         tokens=values.count(usage.get("output_tokens")),
         latency=_latency(sessions.parent(line, fields["conversation"]), fields["time"]),
         tool_calls=calls,
+        thinking="\n\n".join(thinking),
         **fields,
     )
     key = (answer.conversation, values.name(message.get("id")) or uuid)
@@ -190,6 +192,7 @@ def _merged(first: Message, more: Message) -> Message:
         first,
         text="\n\n".join(text for text in (first.text, more.text) if text),
         tool_calls=first.tool_calls + more.tool_calls,
+        thinking="\n\n".join(text for text in (first.thinking, more.thinking) if text),
         tokens=max(tokens, default=None),
     )
 

@@ -53,6 +53,7 @@ class _Rollout:
         self.started: Any = None
         self.messages: list[dict[str, Any]] = []
         self.tools: dict[str, str] = {}
+        self.thoughts: list[str] = []  # of the message that comes next
         self.notes = SkipLog()
 
     def message(self, index: int) -> Message:
@@ -106,8 +107,16 @@ class _Rollout:
             result = values.tool_result(item) or ToolResult(text="")
             author = self.tools.get(result.call_id or "", "tool")
             self._add(author, "tool", result.text, time, ref, tool_results=(result,))
+        elif kind == "reasoning":
+            self._think(values.text(item.get("summary")) or values.text(item.get("content")), ref)
         else:
             self.notes.add(f"item of type {kind!r}, read as no message", ref)
+
+    def _think(self, thought: str | None, ref: SourceRef) -> None:
+        if thought and thought.strip():
+            self.thoughts.append(thought)
+        else:
+            self.notes.add("reasoning without its text, not read", ref)
 
     def _add_message(self, item: Mapping[str, Any], time: Any, ref: SourceRef) -> None:
         role, text = values.role(item.get("role")), values.text(item.get("content"))
@@ -130,6 +139,8 @@ class _Rollout:
             self._add("assistant", "assistant", text, None, ref)
         elif item.get("type") == "command_execution":
             self._command(item, ref)
+        elif item.get("type") == "reasoning":
+            self._think(values.string(text), ref)
         else:
             self.notes.add(f"item of type {str(item.get('type'))[:40]!r}, read as no message", ref)
 
@@ -144,5 +155,8 @@ class _Rollout:
 
     def _add(self, author: str, role: str, text: str, time: Any, ref: SourceRef, **more: Any) -> None:
         moment = self.notes.time(time, ref)
+        if role == "assistant" and self.thoughts:
+            more["thinking"] = "\n\n".join(self.thoughts)
+            self.thoughts = []
         fields = {"id": "", "author": author, "role": role, "text": text, "time": moment, "source_ref": ref}
         self.messages.append(fields | more)

@@ -65,6 +65,7 @@ class JsonlLine(msgspec.Struct, gc=False):
     branch: Any = None
     tool_calls: Any = None
     tool_results: Any = None
+    thinking: Any = None
     title: Any = None
     timezone: Any = None
     messages: Any = None
@@ -270,7 +271,7 @@ def _details(value: JsonlLine, ref: SourceRef, notes: SkipLog) -> dict[str, Any]
     """What few messages have."""
     given_values = (
         value.reply_to, value.target, value.branch, value.model, value.latency, value.latency_ms, value.tokens,
-        value.observed, value.tool_calls, value.tool_results,
+        value.observed, value.tool_calls, value.tool_results, value.thinking,
     )  # fmt: skip
     if given_values.count(None) == len(given_values):
         return {}
@@ -285,6 +286,7 @@ def _details(value: JsonlLine, ref: SourceRef, notes: SkipLog) -> dict[str, Any]
         "observed": _observed(value.observed, ref, notes),
         "tool_calls": values.convert_list(value.tool_calls, values.tool_call),
         "tool_results": values.convert_list(value.tool_results, values.tool_result),
+        "thinking": values.string(value.thinking) or "",
     }
 
 

@@ -97,6 +97,7 @@ class Message(Record, frozen=True, kw_only=True):
     conversation except for role ``agent`` or an explicit ``agent_id``). ``target`` is the agent it is aimed at,
     None for a public message. ``time`` is timezone-aware, or None. ``branch`` is None on the path that the
     reader saw, else the id of the abandoned branch. ``latency`` is in seconds, ``tokens`` as the source counts.
+    ``thinking`` is what an agent wrote before its answer and showed nobody, where the source keeps it.
 
     A reader of a format may leave open what ``formats.normalize`` settles: ``id=""`` (one is made), ``position=-1``
     (order by time), ``agent=""`` and ``target=None`` (worked out from authors, roles and replies).
@@ -119,6 +120,7 @@ class Message(Record, frozen=True, kw_only=True):
     branch: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_results: tuple[ToolResult, ...] = ()
+    thinking: str = ""
     source_ref: SourceRef | None = None
 
 

@@ -123,7 +123,8 @@ class LedgerClaim(Record, frozen=True, kw_only=True):
 
     ``object`` is what the claim speaks of, as far as the sentence names it. ``reason`` says why it has its ``state``;
     ``evidence`` quotes what speaks for or against it, and ``check`` is the command or tool behind that. ``masked``: the
-    exit code of the check was another command's.
+    exit code of the check was another command's. ``thought`` is what the agent wrote for itself before
+    it answered, where that speaks against the claim; it decides no state.
     """
 
     conversation: str
@@ -139,6 +140,7 @@ class LedgerClaim(Record, frozen=True, kw_only=True):
     evidence: tuple[Quote, ...] = ()
     check: str = ""
     masked: bool = False
+    thought: str = ""
 
     @property
     def quotes(self) -> tuple[Quote, ...]:
@@ -147,7 +149,10 @@ class LedgerClaim(Record, frozen=True, kw_only=True):
 
 
 class Bypass(Record, frozen=True, kw_only=True):
-    """A way round a check, told as what was done: ``lines`` are those of the edit, the command or the output."""
+    """A way round a check, told as what was done: ``lines`` are those of the edit, the command or the output.
+
+    ``thought`` is what the agent wrote for itself about it before.
+    """
 
     kind: BypassKind
     message_id: str
@@ -156,6 +161,7 @@ class Bypass(Record, frozen=True, kw_only=True):
     explanation: str
     lines: tuple[str, ...] = ()
     path: str = ""
+    thought: str = ""
 
 
 class RepeatedFailure(Record, frozen=True, kw_only=True):

@@ -205,6 +205,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         "since": options.since.isoformat() if options.since else None,
         "source_format": options.source_format,
         **({"profile": options.profile} if options.profile else {}),
+        **({} if options.thinking else {"thinking": False}),
         "audit_sample_rate": corpus.rate,
         "chance_family": weighed.family,
         "chance_tested": weighed.tested,

@@ -34,6 +34,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ``prevalence``: the share of speakers that show a shape, for the confidence of findings; None: by who speaks.
     ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone.
     ``terms`` say what a paid judge may spend; its ledger is the store's, or the file ``ledger`` beside a server.
+    ``thinking``: whether what agents wrote for themselves is read, where the source keeps it.
     ``profile``: what kind of talk the conversations are, None: by their content.
     ``effort`` None: chance, q and stability are not computed. It has its own seed, for ``weigh``.
     """
@@ -56,6 +57,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     terms: RunLimits = RunLimits()
     ledger: str | None = None
     profile: Profile | None = None
+    thinking: bool = True
 
 
 def silent(step: str, done: int, total: int) -> None:

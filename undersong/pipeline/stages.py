@@ -102,6 +102,11 @@ def ingest_and_scan(
     return corpus
 
 
+def _without_thinking(conversation: Conversation) -> Conversation:
+    messages = tuple(msgspec.structs.replace(message, thinking="") for message in conversation.messages)
+    return msgspec.structs.replace(conversation, messages=messages)
+
+
 def _conversations(
     items: Iterable[Conversation | Problem | InputFile], corpus: AuditCorpus, options: Options, forgotten: Forgotten
 ) -> Iterator[Conversation]:
@@ -114,7 +119,7 @@ def _conversations(
         elif forgotten.conversation(item.id):
             corpus.problems.append(_left_out(item))
         elif chosen(item, options):
-            redacted = forgotten.without(item)
+            redacted = forgotten.without(item if options.thinking else _without_thinking(item))
             corpus.problems += _emptied(item, redacted)
             yield redacted
         else:

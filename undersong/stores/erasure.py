@@ -78,7 +78,9 @@ def _message(message: Message, agent: str) -> Message:
     if message.agent != agent:
         return message
     name = pseudonym(agent)
-    return msgspec.structs.replace(message, author=name, agent=name, text="", tool_calls=(), tool_results=())
+    return msgspec.structs.replace(
+        message, author=name, agent=name, text="", tool_calls=(), tool_results=(), thinking=""
+    )
 
 
 def _kind(store: Store, name: str) -> Forgettable:

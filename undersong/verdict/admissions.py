@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import claims_config, ledger_config, pattern
@@ -125,6 +125,18 @@ def _denied(text: str) -> frozenset[str]:
     if kinds & {"tests", "build", "lint"} and not _FIX.search(text):
         return frozenset(kinds - {"fixed"})
     return frozenset(kinds | ({"done"} if "fixed" in kinds else set()))
+
+
+def thoughts_against(thinking: str, kinds: Collection[str], *, deceit_only: bool = False) -> str:
+    """The sentence of an agent's thinking that speaks against a claim of these kinds, the last one; "" without one.
+
+    ``deceit_only``: only words of hiding something, since doubts of an earlier step may be settled by now.
+    """
+    config = ledger_config().thoughts
+    own = [shape for kind, shape in config.of_kind.items() if kind in kinds]
+    shape = pattern((config.hides,) if deceit_only else (config.hides, config.doubts, *own))
+    against = [thinking[slice(*bounds)] for bounds in sentences(thinking) if shape.search(thinking, *bounds)]
+    return against[-1].strip() if against else ""
 
 
 def _named(text: str) -> frozenset[str]:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
-from undersong.models.verdict import LedgerClaim, LedgerKind
-from undersong.verdict.admissions import Retraction, retractions
+from undersong.models.verdict import Bypass, LedgerClaim, LedgerKind
+from undersong.verdict.admissions import Retraction, retractions, thoughts_against
 from undersong.verdict.check_claims import NEVER, STALE, CheckHistory, Ruling, kinds_of, of_kinds, rule_on, since_change
 from undersong.verdict.claims import Claim, admits, sentence
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
@@ -103,6 +105,7 @@ def _entry(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKi
         evidence=evidence,
         check=(outcome.command or outcome.tool)[: OBJECT * 2] if outcome else "",
         masked=outcome.masked if outcome else False,
+        thought="" if ruling.state == "backed" else _thought(session.transcript, turn, kind),
     )
 
 
@@ -274,6 +277,32 @@ def _is_doubted(transcript: Transcript, turn: TranscriptTurn, claimed: Transcrip
     words = ledger_config()
     doubts = pattern((words.denies, words.retractions.doubts))
     return asked is not None and turn.run - claimed.run == 1 and doubts.search(asked.prose, 0, SAID) is not None
+
+
+def _thought(transcript: Transcript, turn: TranscriptTurn, kind: LedgerKind) -> str:
+    """What the agent wrote for itself on this request that speaks against a claim; the nearest words to it first."""
+    fresh = True  # nothing was answered between the thought and the claim
+    for earlier in reversed(transcript.turns[: turn.place + 1]):
+        if earlier.run != turn.run:
+            break
+        if not earlier.is_agent:
+            fresh = False
+        elif earlier.message.agent == turn.message.agent and earlier.message.thinking:
+            against = thoughts_against(earlier.message.thinking, (kind,), deceit_only=not fresh)
+            if against:
+                return against
+    return ""
+
+
+def with_thoughts(bypasses: Iterable[Bypass], transcript: Transcript) -> tuple[Bypass, ...]:
+    """Ways round a check with what the agent wrote for itself before, where that speaks of hiding something."""
+    thinking = {turn.message.id: turn.message.thinking for turn in transcript.turns if turn.message.thinking}
+    return tuple(
+        msgspec.structs.replace(each, thought=thoughts_against(thinking[each.message_id], (), deceit_only=True))
+        if each.message_id in thinking
+        else each
+        for each in bypasses
+    )
 
 
 def _object(text: str, claim: Claim) -> str:

@@ -32,7 +32,7 @@ from undersong.models.row import FLAGS, turn_flags
 from undersong.models.verdict import Profile
 from undersong.verdict.annotations import annotation_moments, distress_codes, signals_over_threshold, smoking_guns
 from undersong.verdict.check_claims import CheckHistory
-from undersong.verdict.claim_ledger import claim_ledger
+from undersong.verdict.claim_ledger import claim_ledger, with_thoughts
 from undersong.verdict.confirmation import with_answers, with_judge_candidates
 from undersong.verdict.detectors.bypasses import bypasses
 from undersong.verdict.detectors.camouflage import semantic_camouflage
@@ -116,7 +116,7 @@ def _ledger(transcript: Transcript, history: CheckHistory, deductions: Sequence[
     """What agents say of their work, ways round a check, and where time was lost."""
     return {
         "claims": claim_ledger(transcript, history, deductions),
-        "bypasses": bypasses(transcript, history),
+        "bypasses": with_thoughts(bypasses(transcript, history), transcript),
         "repeated": repeated_failures(transcript),
     }
 

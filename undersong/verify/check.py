@@ -169,11 +169,17 @@ def _ledger_quotes(content: Content) -> Iterator[Discrepancy]:
     texts = {
         (message.conversation, message.id): message.text for each in content.conversations for message in each.messages
     }
+    thoughts: dict[tuple[str, str], list[str]] = {}
+    for message in (message for each in content.conversations for message in each.messages):
+        thoughts.setdefault((message.conversation, message.agent), []).append(message.thinking)
     for claim in (claim for session in content.case.sessions for claim in session.claims):
         for quote in (claim.sentence, *claim.evidence):
             text = texts.get((claim.conversation, quote.message_id))
             if text is not None and text[quote.start : quote.end] != quote.text:
                 yield Discrepancy(what="quote of a claim does not stand in its message", where=quote.message_id)
+        own = thoughts.get((claim.conversation, claim.agent))
+        if claim.thought and own is not None and not any(claim.thought in thought for thought in own):
+            yield Discrepancy(what="a thought beside a claim does not stand in the transcript", where=claim.message_id)
 
 
 def _quotes(content: Content) -> Iterable[Quote]:

@@ -24,8 +24,8 @@ from undersong.verify.recompute import compare_conversation
 
 # source_ref is left out, since a report may be checked elsewhere than where it was made
 FACTS = ("position", "author", "agent", "role", "target", "time", "reply_to", "branch", "observed", "model", "latency",
-         "tokens", "tool_calls", "tool_results")  # fmt: skip
-LONG = frozenset({"tool_calls", "tool_results"})  # named without their values
+         "tokens", "tool_calls", "tool_results", "thinking")  # fmt: skip
+LONG = frozenset({"tool_calls", "tool_results", "thinking"})  # named without their values
 Turn = Message | Row
 INPUTS = ("stands in the inputs", "the inputs")  # how a missing row and a difference name them
 
@@ -86,6 +86,7 @@ def options_of(parameters: Mapping[str, Any]) -> Options:
         only=tuple(parameters.get("only", ())),
         since=None if since is None else datetime.fromisoformat(since),
         policy=msgspec.convert(router, Policy) if router else None,
+        thinking=parameters.get("thinking") is not False,
     )
 
 
