@@ -42,11 +42,13 @@ COMMANDS = {  # heading → command → what it is for; `undersong --help` shows
         "agent": "One agent: history, findings, balance, targets, beside the others.",
     },
     "What can be read and looked for": {
+        "config": "Which settings hold here, and which file sets them.",
         "formats": "List the input formats.",
         "rules": "List, show, check and test the rules.",
     },
 }
 VERBS = tuple(name for commands in COMMANDS.values() for name in commands)
+SETTLED = ("config", "formats", "judges", "prices", "rules", "explain", "leads")  # no setting is about them
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away
 CRASHED = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT
@@ -97,12 +99,30 @@ class Verbs(click.Group):
     ),
 )
 @click.version_option(__version__, prog_name="undersong")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Find in conversations what no single message shows.
 
     Exit codes: 0 done, 1 a gate such as --fail-on did not hold, 2 wrong use, 3 an input could not be read, 4 the
     judge or the store failed (what was done is written).
     """
+    _apply_settings(ctx)
+
+
+def _apply_settings(ctx: click.Context) -> None:
+    """Make the settings of this folder the defaults of the command, and say which they are."""
+    from pathlib import Path
+
+    from undersong.cli.configuration import defaults_of, settings_here, settings_of
+
+    name = ctx.invoked_subcommand or ""
+    command = cli.get_command(ctx, name) if name not in SETTLED else None
+    parameters = {parameter.name or "" for parameter in command.params} if command is not None else set()
+    settings = settings_of(settings_here(Path.cwd()), name, parameters) if parameters else ()
+    if settings:
+        ctx.default_map = {name: defaults_of(settings)}
+        listed = ", ".join(f"{setting.key} {setting.value}" for setting in settings)
+        click.echo(visible(f"settings: {listed} (see `undersong config`)"), err=True)
 
 
 def wants_color(environment: Mapping[str, str]) -> bool | None:
