@@ -156,7 +156,7 @@ def test_rules_that_are_off_are_run_only_by_name() -> None:
     assert "darvo_literal" not in {each.id for each in load_rules()}
     assert [each.id for each in load_rules(names=["darvo_literal", "love_bombing_cycle"])] == [
         "darvo_literal",
-        "love_bombing_literal",
+        "love_bombing",
     ]
     with pytest.raises(UsageError, match="did you mean 'darvo'"):
         named(all_rules(), "darwo")

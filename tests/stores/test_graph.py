@@ -119,9 +119,9 @@ def test_conversations_without_times_are_chains_of_their_own(graph: GraphStore) 
 
 def test_a_finding_is_exhibits_pattern_with_the_seeds_properties_and_name(graph: GraphStore) -> None:
     finding = msgspec.structs.replace(
-        make_finding("f", "c1"), pattern="love_bombing_literal", message_ids=("m0", "m1"),
+        make_finding("f", "c1"), pattern="love_bombing", message_ids=("m0", "m1"),
         message_conversations=("c1", "c1"),
-        strength=0.5, judges=("offline",),
+        stages=(("PRAISE", "m0"), ("TURN", "m1")), confidence=0.8, strength=0.5, judges=("offline",),
     )  # fmt: skip
     graph.append([row("m0"), row("m1", 1)], [finding])
     graph.append([], [finding])
@@ -130,7 +130,7 @@ def test_a_finding_is_exhibits_pattern_with_the_seeds_properties_and_name(graph:
         " (e:Evaluation {evaluation_id: r.end_eval_id})"
         " RETURN a.agent_id, p.name, r.confidence, r.eval_count, r.finding_id, s.message_id, e.message_id"
     )
-    assert pairs(graph, path) == [("kira", "love_bombing_cycle", 0.5, 2, "f", "m0", "m1")]
+    assert pairs(graph, path) == [("kira", "love_bombing_cycle", 0.8, 2, "f", "m0", "m1")]
 
 
 def test_a_query_sees_a_missing_score_as_null_and_by_its_name(graph: GraphStore) -> None:
@@ -237,7 +237,7 @@ def test_sync_and_check_and_seed_from_the_command_line(graph: GraphStore, unders
     assert undersong("store", "seed", "--store", NEO4J).code == 0
     assert "hold" in undersong("store", "check", "--store", NEO4J).out
     assert "Neo4j Kernel" in undersong("store", "info", "--store", NEO4J).out
-    with SQLiteStore(Path("undersong.db")) as local_store:
+    with SQLiteStore(Path("undersong-report.db")) as local_store:
         assert list(export_records(graph)) == list(export_records(local_store))
 
 

@@ -25,8 +25,10 @@ _NO_MEMBER = re.compile(r"Invalid enum value '(.*)'")
 _CLAUSES = ("define", "pattern", "columns", "measures")
 _STAND_INS: dict[str, Any] = {"id": "unread", "title": "", "level": "low", "falsepositives": ["unread"]}
 # what a rule says of itself, and sets for others, changes no finding of its own, so it is not in the hash
-_PROSE = ("title", "description", "why", "reading", "references", "falsepositives", "misses", "overlaps", "sets",
-          "cases")  # fmt: skip
+_PROSE = (
+    "aliases", "title", "description", "why", "reading", "references", "falsepositives", "misses", "overlaps", "sets",
+    "cases",
+)  # fmt: skip
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,8 +10,9 @@ from undersong.models import encode
 from undersong.patterns.catalog import all_rules
 from undersong.stores.codec import decoded
 from undersong.stores.neo4j.connection import FOLDER, VERSION, Transaction, cypher
-from undersong.stores.neo4j.conversations import GraphLiveStore, put, put_routes
+from undersong.stores.neo4j.conversations import GraphLiveStore, fill_texts, put, put_routes
 from undersong.stores.neo4j.histories import (
+    FOR_PEOPLE,
     RANKS_APART,
     GraphHistoryStore,
     drop_findings,
@@ -19,6 +20,7 @@ from undersong.stores.neo4j.histories import (
     put_rows,
     remove_messages,
     upgrade,
+    upgrade_summaries,
 )
 from undersong.stores.protocol import Redaction, Store, Tombstone
 
@@ -32,9 +34,17 @@ class GraphStore(GraphLiveStore, GraphHistoryStore, Store):
         def work(transaction: Transaction) -> None:
             if version < RANKS_APART:
                 upgrade(transaction)
+            if version < FOR_PEOPLE:
+                fill_texts(transaction)
+                upgrade_summaries(transaction)
             transaction.run(cypher.put_version, version=VERSION)
 
         self._write(work)
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        if not self._read(cypher.traits)[0]["traits"]:
+            self.seed()
 
     def counts(self) -> dict[str, int]:
         """See Store."""
@@ -114,9 +124,13 @@ def _patterns(catalog: Taxonomy) -> list[dict[str, object]]:
         name = pattern_names().get(rule.id, rule.id)
         id_, indicators = parts.pop(rule.id, (None, []))
         about = {"rule": rule.id, "title": rule.file.title, "level": rule.file.level}
-        items.append({"name": name, "id": id_, "indicators": indicators, **about})
+        names = {"aliases": [each for each in (rule.id, *rule.file.aliases) if each != name]}
+        items.append(
+            {"name": name, "id": id_, "indicators": indicators, "sets": sorted(rule.file.sets), **names, **about}
+        )
     for name, (id_, indicators) in parts.items():
-        items.append({"name": name, "id": id_, "indicators": indicators, "rule": None, "title": name, "level": None})
+        empty: dict[str, object] = {"rule": None, "level": None, "aliases": [], "sets": []}
+        items.append({"name": name, "id": id_, "indicators": indicators, "title": name, **empty})
     return items
 
 

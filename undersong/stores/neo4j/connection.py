@@ -17,7 +17,7 @@ from undersong.stores.codec import listed_statements, named_statements
 
 FOLDER = Path(__file__).parent
 cypher = named_statements(FOLDER / "queries.cypher")
-VERSION = 3
+VERSION = 4
 T = TypeVar("T")
 PORTION = 2_000  # rows that one statement takes
 RETRY_SECONDS = 60.0  # how long a write waits for a server that restarts

@@ -135,9 +135,25 @@ def put_routes(transaction: Transaction, routes: Iterable[tuple[str, tuple[Route
     transaction.run_batched(cypher.put_routes, items)
 
 
+def fill_texts(transaction: Transaction) -> None:
+    """Migration to FOR_PEOPLE: messages had no text of their own, only within their body."""
+    items = [
+        {
+            "thread": record["thread"],
+            "message_id": record["id"],
+            "properties": _message(decoded(record["body"], Message)),
+        }
+        for record in transaction.run(cypher.texts)
+    ]
+    transaction.run_batched(cypher.put_texts, items)
+
+
 def _message(message: Message) -> dict[str, Any]:
     return {
         "message_id": message.id,
+        "author": message.author,
+        "role": message.role,
+        "text": message.text,
         "position": message.position,
         "created_at": message.time,
         "agent_id": message.agent,

@@ -139,12 +139,18 @@ class GraphHistoryStore(Connection, HistoryStore):
 
 def drop_findings(transaction: Transaction, removed: Sequence[str]) -> None:
     """Drop the findings of these ids, within a transaction."""
+    agents = [record["agent"] for record in transaction.run_batched(cypher.agents_with_findings, list(removed))]
     transaction.run_batched(cypher.drop_findings, list(removed))
+    transaction.run_batched(cypher.drop_finding_nodes, list(removed))
+    transaction.run_batched(cypher.count_findings_of, sorted(set(agents)))
 
 
 def put_findings(transaction: Transaction, findings: Sequence[Finding]) -> None:
     """Put findings under their ids, within a transaction; ``detected_at`` is the time at which one first comes."""
-    transaction.run_batched(cypher.put_findings, [_item(finding) for finding in findings], now=datetime.now(UTC))
+    items = [_item(finding) for finding in findings]
+    transaction.run_batched(cypher.put_findings, items, now=datetime.now(UTC))
+    transaction.run_batched(cypher.put_finding_nodes, items)
+    transaction.run_batched(cypher.count_findings_of, sorted({finding.agent for finding in findings}))
 
 
 @lru_cache(maxsize=1)
@@ -162,16 +168,34 @@ def _item(finding: Finding) -> dict[str, Any]:
         "name": pattern_names().get(finding.pattern, finding.pattern),
         "judges": list(finding.judges),
         "ends": ends,
+        "title": finding.title,
+        "stages": [[*place, n, stage] for n, (place, stage) in enumerate(zip(places, _stages(finding), strict=False))],
+        "about": {
+            "name": finding.title,
+            "pattern": finding.pattern,
+            "level": finding.level,
+            "confidence": finding.confidence,
+            "strength": finding.strength,
+            "target": finding.target,
+            "started_at": finding.start,
+            "ended_at": finding.end,
+        },
         "properties": {
             "rule": finding.pattern,
             "rule_hash": finding.rule_hash,
-            "confidence": finding.strength,
+            "confidence": finding.confidence,
+            "strength": finding.strength,
             "eval_count": len(finding.message_ids),
             "level": finding.level,
             "target": finding.target,
             "body": encode(finding),
         },
     }
+
+
+def _stages(finding: Finding) -> list[str | None]:
+    """The stage of each message; None where the finding names none."""
+    return [name for name, _ in finding.stages] or [None] * len(finding.message_ids)
 
 
 def _entry(record: Record) -> AgentEntry:
@@ -234,6 +258,7 @@ class ChangedHistories:
         items = [{"agent": place[0], "judge": place[1], "since": self._since[place]} for place in sorted(rest)]
         transaction.run_batched(cypher.chain, items)
         transaction.run_batched(cypher.last_rows, items, never=_NEVER)
+        summarise(transaction, self._since)
 
     def _tails(self) -> dict[HistoryKey, dict[str, Any]]:
         """Of the histories to which rows only came: the first time of these, and the last one of them."""
@@ -242,6 +267,12 @@ class ChangedHistories:
             for place, come in self._come.items()
             if place not in self._again
         }
+
+
+def summarise(transaction: Transaction, histories: Iterable[HistoryKey]) -> None:
+    """Counts and averages on the agents, of the judge that is named last for each."""
+    items = [{"agent": agent, "judge": judge} for agent, judge in sorted(histories)]
+    transaction.run_batched(cypher.summarise_agents, items)
 
 
 _NO_TAIL = {"first": None, "last_id": None, "last_time": None}
@@ -262,6 +293,7 @@ def bump(
     return [((each["agent"], each["judge"]), each["before"], each["follows"]) for each in records]
 
 
+FOR_PEOPLE = 4  # the version in which messages have text, agents counts and averages, and findings nodes
 RANKS_APART = 2  # the version of the graph in which ranks have names of their own
 
 
@@ -338,6 +370,16 @@ def item(name: str, row: Row) -> dict[str, Any]:
         },
         "traits": _scores(row),
     }
+
+
+def upgrade_summaries(transaction: Transaction) -> None:
+    """Migration to FOR_PEOPLE: agents had no counts and averages, findings no node of their own."""
+    summarise(transaction, [(each["agent"], each["judge"]) for each in transaction.run(cypher.all_histories)])
+    bodies = [record["body"] for record in transaction.run(cypher.finding_bodies) if record["body"]]
+    findings = [decoded(body, Finding) for body in bodies]
+    renamed = [finding.finding_id for finding in findings if finding.pattern.startswith("love_bombing")]
+    drop_findings(transaction, renamed)
+    put_findings(transaction, findings)
 
 
 def upgrade(transaction: Transaction) -> None:

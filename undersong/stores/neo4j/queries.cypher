@@ -21,7 +21,7 @@ SET c.change = c.change + 1 RETURN c.change AS version
 
 // put_thread
 MERGE (t:Thread {thread_id: $thread})
-SET t.body = $body, t.scans = $scans, t.title = $title, t.version = $version REMOVE t.routes, t.named
+SET t.body = $body, t.scans = $scans, t.title = coalesce($title, $thread), t.version = $version REMOVE t.routes, t.named
 
 // put_named
 MATCH (t:Thread {thread_id: $thread}) SET t.named = $named
@@ -35,6 +35,12 @@ MERGE (m)-[:IN]->(t)
 
 // drop_other_messages
 MATCH (m:Message {thread_id: $thread}) WHERE NOT m.message_id IN $ids DETACH DELETE m
+
+// texts: of every message, where an older layout had none
+MATCH (m:Message) WHERE m.body IS NOT NULL AND m.text IS NULL RETURN m.thread_id AS thread, m.message_id AS id, m.body AS body
+
+// put_texts
+UNWIND $items AS item MATCH (m:Message {thread_id: item.thread, message_id: item.message_id}) SET m += item.properties
 
 // put_answers
 UNWIND $items AS item
@@ -150,7 +156,7 @@ UNWIND $items AS agent MATCH (:Agent {agent_id: agent})-[:JUDGED_BY]->(j) RETURN
 // put_findings
 UNWIND $items AS item
 MERGE (a:Agent {agent_id: item.agent})
-MERGE (p:Pattern {name: item.name})
+MERGE (p:Pattern {name: item.name}) ON CREATE SET p.title = item.title, p.rule = item.properties.rule
 MERGE (a)-[r:EXHIBITS_PATTERN {finding_id: item.id}]->(p)
 ON CREATE SET r.detected_at = $now
 SET r += item.properties
@@ -165,8 +171,33 @@ CALL {
 }
 SET r.start_eval_id = ids[0], r.end_eval_id = ids[1]
 
+// put_finding_nodes: a finding with the evaluations that it rests on, in their order
+UNWIND $items AS item
+MATCH (a:Agent {agent_id: item.agent}), (p:Pattern {name: item.name})
+MERGE (f:Finding {finding_id: item.id})
+SET f = item.about, f.finding_id = item.id
+MERGE (a)-[:HAS_FINDING]->(f)
+MERGE (f)-[:MATCHES]->(p)
+WITH f, item
+CALL { WITH f MATCH (f)-[old:RESTS_ON]->() DELETE old }
+WITH f, item UNWIND item.stages AS stage
+MATCH (e:Evaluation {thread_id: stage[0], message_id: stage[1], agent_id: item.agent})
+WHERE e.judge IN item.judges OR size(item.judges) = 0
+CREATE (f)-[:RESTS_ON {place: stage[2], stage: stage[3]}]->(e)
+
 // drop_findings
 UNWIND $items AS id MATCH ()-[r:EXHIBITS_PATTERN {finding_id: id}]->() DELETE r
+
+// drop_finding_nodes
+UNWIND $items AS id MATCH (f:Finding {finding_id: id}) DETACH DELETE f
+
+// agents_with_findings
+UNWIND $items AS id MATCH (a:Agent)-[:EXHIBITS_PATTERN {finding_id: id}]->() RETURN DISTINCT a.agent_id AS agent
+
+// count_findings_of
+UNWIND $items AS name MATCH (a:Agent {agent_id: name})
+SET a.findings = COUNT { (a)-[:EXHIBITS_PATTERN]->() },
+a.likely_findings = COUNT { (a)-[r:EXHIBITS_PATTERN]->() WHERE r.confidence >= 0.5 }
 
 // findings_by_patterns
 UNWIND $items AS agent MATCH (:Agent {agent_id: agent})-[r:EXHIBITS_PATTERN]->() WHERE r.rule IN $patterns
@@ -192,7 +223,7 @@ RETURN id, e.agent_id AS agent, e.state AS state, e.body AS body, e.time AS time
 // create_rows
 UNWIND $items AS item
 MERGE (a:Agent {agent_id: item.properties.agent_id})
-MERGE (t:Thread {thread_id: item.properties.thread_id})
+MERGE (t:Thread {thread_id: item.properties.thread_id}) ON CREATE SET t.title = t.thread_id
 MERGE (m:Message {thread_id: item.properties.thread_id, message_id: item.properties.message_id})
 MERGE (m)-[:IN]->(t)
 CREATE (e:Evaluation {evaluation_id: item.id})
@@ -203,13 +234,49 @@ CREATE (a)-[:EVALUATED]->(e)
 // merge_rows
 UNWIND $items AS item
 MERGE (a:Agent {agent_id: item.properties.agent_id})
-MERGE (t:Thread {thread_id: item.properties.thread_id})
+MERGE (t:Thread {thread_id: item.properties.thread_id}) ON CREATE SET t.title = t.thread_id
 MERGE (m:Message {thread_id: item.properties.thread_id, message_id: item.properties.message_id})
 MERGE (m)-[:IN]->(t)
 MERGE (e:Evaluation {evaluation_id: item.id})
 SET e += item.properties, e += item.traits
 MERGE (e)-[:OF]->(m)
 MERGE (a)-[:EVALUATED]->(e)
+
+// summarise_agents: what one judge read of an agent, for people and their queries
+UNWIND $items AS item
+MATCH (a:Agent {agent_id: item.agent})
+OPTIONAL MATCH (a)-[:EVALUATED]->(e:Evaluation {judge_hash: item.judge}) WHERE e.body IS NOT NULL
+WITH a, item, count(e) AS messages, sum(CASE e.state WHEN 'scored' THEN 1 ELSE 0 END) AS evaluations,
+count(DISTINCT e.thread_id) AS threads, min(e.created_at) AS first, max(e.created_at) AS last,
+avg(CASE e.state WHEN 'scored' THEN e.trait_virtue END) AS virtue,
+avg(CASE e.state WHEN 'scored' THEN e.trait_goodwill END) AS goodwill,
+avg(CASE e.state WHEN 'scored' THEN e.trait_manipulation END) AS manipulation,
+avg(CASE e.state WHEN 'scored' THEN e.trait_deception END) AS deception,
+avg(CASE e.state WHEN 'scored' THEN e.trait_accuracy END) AS accuracy,
+avg(CASE e.state WHEN 'scored' THEN e.trait_reasoning END) AS reasoning,
+avg(CASE e.state WHEN 'scored' THEN e.trait_fabrication END) AS fabrication,
+avg(CASE e.state WHEN 'scored' THEN e.trait_broken_logic END) AS broken_logic,
+avg(CASE e.state WHEN 'scored' THEN e.trait_recognition END) AS recognition,
+avg(CASE e.state WHEN 'scored' THEN e.trait_compassion END) AS compassion,
+avg(CASE e.state WHEN 'scored' THEN e.trait_dismissal END) AS dismissal,
+avg(CASE e.state WHEN 'scored' THEN e.trait_exploitation END) AS exploitation
+SET a.name = a.agent_id, a.judge_hash = item.judge, a.messages = messages, a.evaluations = evaluations,
+a.threads = threads, a.first_seen = first, a.last_seen = last,
+a.avg_virtue = virtue,
+a.avg_goodwill = goodwill,
+a.avg_manipulation = manipulation,
+a.avg_deception = deception,
+a.avg_accuracy = accuracy,
+a.avg_reasoning = reasoning,
+a.avg_fabrication = fabrication,
+a.avg_broken_logic = broken_logic,
+a.avg_recognition = recognition,
+a.avg_compassion = compassion,
+a.avg_dismissal = dismissal,
+a.avg_exploitation = exploitation
+
+// all_histories
+MATCH (a:Agent)-[:JUDGED_BY]->(j:Judge) RETURN a.agent_id AS agent, j.judge_hash AS judge
 
 // put_judges
 UNWIND $items AS item MERGE (j:Judge {judge_hash: item.hash}) ON CREATE SET j.name = item.name
@@ -338,7 +405,10 @@ MERGE (i)-[:BELONGS_TO]->(t)
 // put_patterns
 UNWIND $items AS item
 MERGE (p:Pattern {name: item.name})
-SET p.rule = item.rule, p.title = item.title, p.level = item.level, p.pattern_id = item.id
-WITH p, item UNWIND item.indicators AS id
-MATCH (i:Indicator {indicator_id: id})
-MERGE (p)-[:COMPOSED_OF]->(i)
+SET p.rule = item.rule, p.title = item.title, p.level = item.level, p.pattern_id = item.id, p.aliases = item.aliases
+WITH p, item
+FOREACH (id IN item.indicators | MERGE (i:Indicator {indicator_id: id}) MERGE (p)-[:COMPOSED_OF]->(i))
+FOREACH (id IN item.sets | MERGE (i:Indicator {indicator_id: id}) MERGE (p)-[:SETS]->(i))
+
+// traits: none before the taxonomy is there
+MATCH (t:Trait) RETURN count(t) AS traits

@@ -11,6 +11,7 @@ CREATE CONSTRAINT pattern_unique IF NOT EXISTS FOR (n:Pattern) REQUIRE (n.name) 
 CREATE CONSTRAINT judge_unique IF NOT EXISTS FOR (n:Judge) REQUIRE (n.judge_hash) IS UNIQUE;
 CREATE CONSTRAINT cursor_unique IF NOT EXISTS FOR (n:Cursor) REQUIRE (n.name) IS UNIQUE;
 CREATE CONSTRAINT grave_unique IF NOT EXISTS FOR (n:Grave) REQUIRE (n.kind, n.digest) IS UNIQUE;
+CREATE CONSTRAINT finding_node_unique IF NOT EXISTS FOR (n:Finding) REQUIRE (n.finding_id) IS UNIQUE;
 CREATE CONSTRAINT finding_unique IF NOT EXISTS FOR ()-[r:EXHIBITS_PATTERN]-() REQUIRE r.finding_id IS UNIQUE;
 
 CREATE INDEX evaluation_thread IF NOT EXISTS FOR (n:Evaluation) ON (n.thread_id, n.judge_hash);
