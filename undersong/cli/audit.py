@@ -28,9 +28,9 @@ from undersong.cli.options import (
     optional_corpus_options,
     options_of,
     prevalence_option,
-    progress_bar,
     show_problems,
 )
+from undersong.cli.progress import progress_bar
 from undersong.core.sanitize import visible
 from undersong.errors import NothingReadError, UsageError
 from undersong.models import Case, Conversation
@@ -146,10 +146,9 @@ def command(
     if double_check:
         options = _for_two_readings(options)
     began, started = time.monotonic(), datetime.now(UTC)
-    with opened(store or str(beside(folder, ".db")), keep=not no_store) as opened_store:
+    with opened(store or str(beside(folder, ".db")), keep=not no_store) as opened_store, progress_bar() as progress:
         try:
-            with progress_bar() as progress:
-                case, rows = audit(paths, opened_store, options, progress)
+            case, rows = audit(paths, opened_store, options, progress)
         except NothingReadError as error:
             raise nothing_read(error.problems) from None
         if double_check:
@@ -159,6 +158,7 @@ def command(
             case, rows, lookup = redacted(
                 case, rows, partial(_conversation, opened_store), patterns or load_rules(), effort, listed
             )
+        progress("report", 0, 0)
         times = {"started": started.isoformat(), "seconds": time.monotonic() - began}
         digest = write(case, rows, folder, run=times, rules=patterns, conversations=lookup, formats=formats)
     show_problems(case.problems)

@@ -20,9 +20,9 @@ from undersong.cli.options import (
     judge_options,
     options_of,
     output,
-    progress_bar,
     require_messages,
 )
+from undersong.cli.progress import progress_bar
 from undersong.stores.protocol import open_store
 
 BANDS = ".bands.json"  # beside the rows: signal → null band

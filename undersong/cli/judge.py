@@ -20,8 +20,8 @@ from undersong.cli.options import (
     judge_options,
     options_of,
     output,
-    progress_bar,
 )
+from undersong.cli.progress import progress_bar
 from undersong.core.sanitize import visible
 from undersong.core.text import counted
 from undersong.errors import UsageError

@@ -22,7 +22,7 @@ from undersong.stores.protocol import Store, open_store
 
 if TYPE_CHECKING:
     from undersong.models import Finding, Problem
-    from undersong.pipeline.options import Options, Progress
+    from undersong.pipeline.options import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
 NOT_EVERYTHING_READ = 3  # exit code where a file could not be read
@@ -220,24 +220,6 @@ def failing(findings: Iterable[Finding], level: str | None) -> int:
     """
     counting = [each for each in findings if each.confidence is None or not each.is_lead]
     return int(level is not None and any(LEVELS.index(each.level) >= LEVELS.index(level) for each in counting))
-
-
-@contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """A progress line on stderr while it works, only on a terminal."""
-    from undersong.pipeline.options import silent
-
-    if not sys.stderr.isatty():
-        yield silent
-        return
-
-    def draw(step: str, done: int, total: int) -> None:
-        share = f" {'█' * (24 * done // total):<24}" if total else ""
-        progress = f"{done:,}{f' of {total:,}' if total else ''} messages"
-        click.echo(f"\r{step:<9}{share} {progress} \x1b[K", nl=False, err=True)
-
-    yield draw
-    click.echo("\r\x1b[K", nl=False, err=True)
 
 
 @contextmanager

@@ -20,9 +20,9 @@ from undersong.cli.options import (
     finish,
     options_of,
     price_options,
-    progress_bar,
     require_messages,
 )
+from undersong.cli.progress import progress_bar
 from undersong.models import encode
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from undersong.cli.options import (
     finish,
     options_of,
     output,
-    progress_bar,
     require_messages,
 )
+from undersong.cli.progress import progress_bar
 from undersong.errors import UsageError
 from undersong.models import SIGNALS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -43,17 +43,22 @@ class CandidateFile(NamedTuple):
     name: str
 
 
-def read(paths: str | Path | Iterable[str | Path], *, source_format: str | None = None) -> Iterator[Item]:
+def read(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    source_format: str | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Iterator[Item]:
     """Settled conversations of all files, with an InputFile per file and a Problem for everything that was not read.
 
     One path may stand alone. Folders are searched, ``-`` is standard input, gzip and ZIP are unpacked. A file that
     cannot be read is a Problem of kind ``file`` and the others go on. Messages of one conversation may come from
     several files; conversations follow when all files are read. A folder with a report of undersong is passed over.
-    Raises UsageError for an unknown ``source_format`` or an empty path, and StoreError where the temporary space is
-    full.
+    ``progress`` is told how many bytes of the files are read, of how many. Raises UsageError for an unknown
+    ``source_format`` or an empty path, and StoreError where the temporary space is full.
     """
     with Spool() as spool:
-        read_items = gather(paths, spool, source_format=source_format)
+        read_items = gather(paths, spool, source_format=source_format, progress=progress)
         yield from (item for item in read_items if not isinstance(item, SpooledConversation))
         for parts in spool.conversations():
             conversation, notes = normalize_conversation(parts)
@@ -67,6 +72,7 @@ def gather(
     *,
     source_format: str | None = None,
     hashed: bool = True,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Gathered]:
     """Read all files into a spool, from which the conversations come afterwards; see ``read``.
 
@@ -74,8 +80,9 @@ def gather(
     not say what was read.
     """
     wanted = format_by_name(source_format) if source_format else None
-    reading = _IngestRun(spool, wanted, hashed)
-    for candidate in _expand(_paths(paths)):
+    candidates = list(_expand(_paths(paths)))
+    reading = _IngestRun(spool, wanted, hashed, _BytesRead(candidates, progress) if progress else None)
+    for candidate in candidates:
         if isinstance(candidate, Problem):
             yield candidate
         else:
@@ -101,11 +108,25 @@ class _Count(msgspec.Struct):
     by_name: str = ""
 
 
+class _BytesRead:
+    """How far reading has come: the bytes of the files before, and the place in the open one."""
+
+    def __init__(self, candidates: Iterable[CandidateFile | Problem], progress: Callable[[int, int], object]) -> None:
+        files = [each.path for each in candidates if isinstance(each, CandidateFile)]
+        self._total = sum(path.stat().st_size for path in files if path.is_file())
+        self._before, self._progress = 0, progress
+
+    def tell(self, opened: OpenInput, *, whole: bool = False) -> None:
+        """Say how far it is in the open file, or that it is at its end."""
+        self._progress(min(self._before + (opened.size if whole else opened.position), self._total), self._total)
+        self._before += opened.size if whole else 0
+
+
 class _IngestRun:
     """The state over all files of a run: unique stems, companions already read, folders that gave nothing."""
 
-    def __init__(self, spool: Spool, wanted: Format | None, hashed: bool) -> None:
-        self.spool, self.wanted, self.hashed = spool, wanted, hashed
+    def __init__(self, spool: Spool, wanted: Format | None, hashed: bool, bytes_read: _BytesRead | None) -> None:
+        self.spool, self.wanted, self.hashed, self.bytes_read = spool, wanted, hashed, bytes_read
         self.number = 0
         self.names = [""]  # of each number
         self.stems: set[str] = set()
@@ -145,7 +166,7 @@ class _IngestRun:
         try:
             for source in opened.sources(self._stem(candidate.path)):
                 try:
-                    yield from self._source(source, count)
+                    yield from self._source(source, count, opened)
                 except InputError as error:  # the other members of an archive are read all the same
                     count.failed = True
                     yield _file_problem(error)
@@ -155,6 +176,8 @@ class _IngestRun:
         except InputError as error:
             yield _file_problem(error)
         yield from _unreported(opened.name, count)
+        if self.bytes_read is not None:
+            self.bytes_read.tell(opened, whole=True)
         if candidate.folder is not None and count.formats:
             self.folders[candidate.folder] = True
         if self.hashed:
@@ -168,7 +191,7 @@ class _IngestRun:
                 skipped=count.skipped,
             )
 
-    def _source(self, source: TextSource, count: _Count) -> Iterator[Gathered]:
+    def _source(self, source: TextSource, count: _Count, opened: OpenInput) -> Iterator[Gathered]:
         form = self._format(source)
         if form is None:
             if _is_cut(source):
@@ -181,6 +204,8 @@ class _IngestRun:
         if form.name not in count.formats:
             count.formats.append(form.name)
         for item in form.reader().read(source):
+            if self.bytes_read is not None:
+                self.bytes_read.tell(opened)
             if isinstance(item, Conversation):
                 count.messages += self.spool.add(item, self.number)
                 yield from self.spool.take_whole()

@@ -144,6 +144,11 @@ class OpenInput(AbstractContextManager["OpenInput"]):
             yield TextSource(self.name, stem, self._raw, path=self.path)
 
     @property
+    def position(self) -> int:
+        """How many bytes from the start of the file the last read ended."""
+        return self._handle.tell()
+
+    @property
     def sha256(self) -> str:
         """SHA-256 of the bytes, in hex; raises InputError where they cannot be read."""
         digest = hashlib.sha256()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from undersong.models.evaluation import Quote
+from undersong.models.frame import FrameLibrary, frame_of
 from undersong.models.message import Answer, Level, Record
+from undersong.models.notebook import finding_html
 
 SURE = 0.5  # the confidence below which a finding is a lead
 
@@ -90,6 +92,14 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     confidence: float | None = None
     reading: str | None = None
     nominated_by: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the stages with their quotes."""
+        return finding_html(self)
+
+    def to_frame(self, library: FrameLibrary = "polars") -> Any:
+        """The messages of the finding as a data frame, one row each: stage, message and quote; see ``to_frame``."""
+        return frame_of(self, library)
 
     @property
     def is_lead(self) -> bool:

@@ -8,8 +8,10 @@ from typing import Any, Literal, get_args
 
 from undersong.models.evaluation import Quote, Usage
 from undersong.models.finding import Finding, RuleOutcome
+from undersong.models.frame import FrameLibrary, frame_of
 from undersong.models.lead import Lead
 from undersong.models.message import AlignmentStatus, Assessment, InputFile, Message, Problem, Record, State
+from undersong.models.notebook import case_html
 from undersong.models.sequence import SequenceReading
 
 Profile = Literal["coding", "companion", "agents", "messenger"]
@@ -331,3 +333,11 @@ class Case(Record, frozen=True, kw_only=True):
     outcomes: tuple[RuleOutcome, ...] = ()
     cited: tuple[Message, ...] = ()
     hashes: dict[str, str] = {}
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: counts, findings and leads."""
+        return case_html(self)
+
+    def to_frame(self, library: FrameLibrary = "polars") -> Any:
+        """The findings as a data frame, one row each; see ``to_frame``."""
+        return frame_of(self, library)

@@ -74,12 +74,21 @@ class RowSearch:
         """The rows that a rule sees: with what findings set, for one that asks for it."""
         return self._second if asked_of_findings(_rule) else self._first
 
-    def detect(self, rules: Sequence[PatternRule], *, gives: Collection[str] | None = None) -> Detection:
-        """What ``detect`` finds: first of shapes, then of the rules that ask for what those set."""
+    def detect(
+        self,
+        rules: Sequence[PatternRule],
+        *,
+        gives: Collection[str] | None = None,
+        tick: Callable[[], object] | None = None,
+    ) -> Detection:
+        """What ``detect`` finds: first of shapes, then of the rules that ask for what those set.
+
+        ``tick`` is called when a rule is done.
+        """
         balance, corpus = _balances(self._first.timelines), self._corpus(rules, gives)
         before, after = shapes_for(rules), [rule for rule in rules if asked_of_findings(rule)]
         first = [*before, *(rule for rule in rules if not asked_of_findings(rule))]
-        found_first = _detection(corpus, first, balance)
+        found_first = _detection(corpus, first, balance, tick)
         indicators = set_by(found_first.findings, first)
         self._second = self._first
         if after and indicators:
@@ -88,7 +97,7 @@ class RowSearch:
         ran = {outcome.pattern for outcome in found_first.outcomes if outcome.status != "not_applicable"}
         available = {name for rule in first if rule.id in ran for name in rule.file.sets}
         available |= _named_in(self._rows) if after else frozenset()
-        found_then = _detection(corpus._replace(searches=self._second, set_here=available), after, balance)
+        found_then = _detection(corpus._replace(searches=self._second, set_here=available), after, balance, tick)
         by_hash = {rule.hash: rule for rule in after}
         then = (with_origin(finding, by_hash[finding.rule_hash], indicators) for finding in found_then.findings)
         unreported = {rule.hash for rule in before}
@@ -166,11 +175,16 @@ class _RowCorpus(NamedTuple):
 
 
 def _detection(
-    corpus: _RowCorpus, rules: Sequence[PatternRule], balance: Callable[[Timeline], dict[str, float]]
+    corpus: _RowCorpus,
+    rules: Sequence[PatternRule],
+    balance: Callable[[Timeline], dict[str, float]],
+    tick: Callable[[], object] | None = None,
 ) -> Detection:
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
     for rule in rules:
+        if tick is not None:
+            tick()
         reason = lacking(rule, corpus.has, corpus.gives, any_read=corpus.any_read, ranks=corpus.ranks)
         reason = reason or not_set(rule, corpus.set_here)
         if reason:

@@ -12,6 +12,7 @@ import msgspec
 from undersong import __version__
 from undersong.core.text import json_hash
 from undersong.errors import InputError, NothingReadError, UsageError
+from undersong.formats.objects import Inputs
 from undersong.judges.llm.at_hand import judge_option
 from undersong.judges.measurement import PARAMETER, panel_agreement
 from undersong.judges.stance import stance_hashes, stance_signals
@@ -42,7 +43,7 @@ from undersong.pipeline.case_builder import (
 from undersong.pipeline.evaluate import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
 from undersong.pipeline.judged_findings import with_disagreement, with_readings
-from undersong.pipeline.options import Options, Progress, silent
+from undersong.pipeline.options import Options, Progress, counter, silent
 from undersong.pipeline.sequences import read_sequences
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.rows.corpus_scales import RowSpool, null_bands_of, ranks_of, table, table_name, with_band
@@ -57,36 +58,37 @@ MAX_LISTED = 3  # problems that an error names
 
 
 def audit(
-    paths: str | Path | Sequence[str | Path],
+    inputs: Inputs,
     store: Store | None = None,
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> tuple[Case, list[Row]]:
-    """Everything from files to a Case, the content of a report, and its rows without texts.
+    """Everything from conversations to a Case, the content of a report, and its rows without texts.
 
-    ``paths`` is one path or several. A rerun with the same ``store`` finds its answers there; without one nothing
-    is kept.
+    ``inputs``: a path or several (files and folders of any format); Conversations; plain dicts with ``messages``, or a
+    list of messages as dicts with ``role`` and ``content``, or ``author`` and ``text``. A rerun with the same ``store``
+    finds its answers there; without one nothing is kept.
 
-    Raises StoreError where the store fails, and NothingReadError where no message of any path could be read. Otherwise
+    Raises StoreError where the store fails, and NothingReadError where no message of any input could be read. Otherwise
     unreadable files and a failed judge do not raise: they are in ``case.problems``, and what could be read is read.
     """
     if store is None:
         with temporary_store() as store:
-            return audit(paths, store, options, progress)
+            return audit(inputs, store, options, progress)
     options, progress = options or Options(), progress or silent
     with open_session(options.judge, options.terms, store, options.ledger) as judging:
-        return _audited(paths, store, options, progress, judging)
+        return _audited(inputs, store, options, progress, judging)
 
 
 def _audited(
-    paths: str | Path | Sequence[str | Path], store: Store, options: Options, progress: Progress, judging: JudgeSession
+    inputs: Inputs, store: Store, options: Options, progress: Progress, judging: JudgeSession
 ) -> tuple[Case, list[Row]]:
     judge, book = judging.judge, load_book()
     if options.read != "messages" and not judge.reads_sequences:
         remedy = f"name an LLM judge, such as {judge_option()} (see `undersong judges`), or leave --read away"
         raise UsageError(f"the judge '{judge.name}' reads no whole sequences", where="--read", remedy=remedy)
     rules = load_rules() if options.rules is None else options.rules
-    corpus = ingest_and_scan(paths, store, book, options, progress)
+    corpus = ingest_and_scan(inputs, store, book, options, progress)
     if not corpus.messages:
         raise _nothing_read(corpus.problems)
     run = AuditState(histories=judging.histories(corpus.inputs), maps=judging.maps, profile=options.profile)
@@ -105,11 +107,12 @@ def _audited(
     bands = table_name(signals)
     run.rows = [with_band(ranks.of(row), bands) for row in run.rows]
     search = RowSearch(run.rows)
-    detection = search.detect(rules, gives=judge.gives | stance_signals())
-    weighed = _significance(detection, search, rules, options.effort, judging.noise)
+    tick = counter(progress, "detect", len(rules))
+    detection = search.detect(rules, gives=judge.gives | stance_signals(), tick=tick)
+    weighed = _significance(detection, search, rules, options.effort, judging.noise, progress)
     sequences: tuple[SequenceReading, ...] = ()
     if options.read != "messages":
-        sequences = read_sequences(run.rows, weighed.findings, rules, store, judge, run, options.seed)
+        sequences = read_sequences(run.rows, weighed.findings, rules, store, judge, run, options.seed, progress)
     for reading in sequences:
         run.tally.add(reading.state, reading.reason)
     named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed, options.prevalence)
@@ -244,10 +247,13 @@ def _significance(
     rules: Sequence[PatternRule],
     effort: ResamplingConfig | None,
     noise: Mapping[str, float] | None = None,
+    progress: Progress = silent,
 ) -> Significance:
     if effort is None:
         return Significance(findings=detection.findings, family=0)
-    return estimate_significance(detection.findings, detection.outcomes, search, rules, effort, noise)
+    ran = sum(outcome.status != "not_applicable" for outcome in detection.outcomes)
+    tick = counter(progress, "weigh", ran)
+    return estimate_significance(detection.findings, detection.outcomes, search, rules, effort, noise, tick=tick)
 
 
 def _without_text(row: Row) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from fnmatch import fnmatch
+from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -22,7 +23,9 @@ from undersong.routing.route import Policy
 if TYPE_CHECKING:
     from undersong.patterns.language.compile import PatternRule
 
-Progress = Callable[[str, int, int], None]  # step, messages done, messages in all (0 = not known yet)
+Progress = Callable[[str, int, int], None]  # step, how much is done, how much in all (0 = not known yet), see UNITS
+UNITS = {"read": "bytes", "scan": "messages", "evaluate": "messages", "detect": "rules", "weigh": "rules",
+         "sequences": "sequences", "report": "files"}  # fmt: skip
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +65,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 def silent(step: str, done: int, total: int) -> None:
     """The progress of a run that nobody watches."""
+
+
+def counter(progress: Progress, step: str, total: int) -> Callable[[], None]:
+    """A function that reports one more of a step at each call."""
+    numbers = count(1)
+
+    def tick() -> None:
+        progress(step, min(next(numbers), total), total)
+
+    return tick
 
 
 def reading_cutoff(demand: DemandHistogram, options: Options, policy: Policy, triage: Triage | None) -> BudgetCutoff:

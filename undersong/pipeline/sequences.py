@@ -10,6 +10,7 @@ from undersong.judges.protocol import Judge, JudgeAbortedError, PatternShape, Se
 from undersong.models import Finding, Nomination, Row, SequenceReading
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.nomination import nominate
+from undersong.pipeline.options import Progress, counter, silent
 from undersong.pipeline.sequence_windows import shapes_of, windows_of
 from undersong.pipeline.stages import AuditState
 from undersong.stores.protocol import Store
@@ -25,6 +26,7 @@ def read_sequences(
     judge: Judge,
     run: AuditState,
     seed: int,
+    progress: Progress = silent,
 ) -> tuple[SequenceReading, ...]:
     """Nominate and read, the most urgent first; nothing where the judge reads no sequences.
 
@@ -35,7 +37,9 @@ def read_sequences(
     if not judge.reads_sequences or not shapes:
         return ()
     readings: list[SequenceReading] = []
-    windows = (window for each in nominate(rows, findings, seed=seed) for window in _windows(each, store))
+    nominations = list(nominate(rows, findings, seed=seed))
+    tick = counter(progress, "sequences", len(nominations))
+    windows = (window for each in nominations for window in _windows(each, store) if tick() is None)
     while part := list(islice(windows, TOGETHER)):
         readings += _answers(judge, part, shapes, run)
     return tuple(readings)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
-from pathlib import Path
 
 import msgspec
 
 from undersong.core.batches import batches
 from undersong.errors import JudgeError
-from undersong.formats.ingest import read
+from undersong.formats.objects import Inputs, read_inputs
 from undersong.judges.measurement import ScoreMap, mapped_row
 from undersong.judges.protocol import Judge
 from undersong.judges.stance import with_stance
@@ -74,7 +74,7 @@ class AuditState(msgspec.Struct, kw_only=True):
 
 
 def ingest_and_scan(
-    paths: str | Path | Sequence[str | Path], store: Store, book: SignalBook, options: Options, progress: Progress
+    inputs: Inputs, store: Store, book: SignalBook, options: Options, progress: Progress
 ) -> AuditCorpus:
     """Ingest and scan: both go into the store, and what asks to be read is counted.
 
@@ -83,7 +83,12 @@ def ingest_and_scan(
     policy = options.policy or load_policy()
     corpus, earlier = AuditCorpus(demand=DemandHistogram(policy.sample_minimum)), LookBackIndex(policy.look_back)
     forgotten = Forgotten(store.tombstones())
-    items = _conversations(read(paths, source_format=options.source_format), corpus, options, forgotten)
+    items = _conversations(
+        read_inputs(inputs, source_format=options.source_format, progress=partial(progress, "read")),
+        corpus,
+        options,
+        forgotten,
+    )
     for batch in batches(items, SCANNED, lambda item: sum(len(message.text) for message in item.messages)):
         for item, (scans, thread) in zip(batch, scan_conversations(batch, book), strict=True):
             store.put_conversation(item, scans, thread)
@@ -93,7 +98,7 @@ def ingest_and_scan(
                 earlier.add_directed(len(corpus.conversations), directed)
             corpus.conversations.append(item.id)
             corpus.messages += len(item.messages)
-        progress("scan", corpus.messages, 0)
+        progress("scan", corpus.messages, max(corpus.messages, sum(file.messages for file in corpus.inputs)))
     if corpus.passed_over and not corpus.conversations:
         raise matched_none(options, corpus.passed_over)
     corpus.also = earlier.resolve(corpus.demand)

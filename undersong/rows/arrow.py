@@ -8,15 +8,15 @@ may be added under the same version; one that changes or goes makes a new one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from undersong.errors import UsageError
 from undersong.models import TRAITS, Case, Finding, Message, Row
+from undersong.models.frame import FrameLibrary
 
 VERSION = "1"
-Library = Literal["polars", "pandas", "pyarrow"]
 
 _TIME = pa.timestamp("us", tz="UTC")
 _TEXT, _NUMBER, _WHOLE = pa.string(), pa.float64(), pa.int64()
@@ -45,6 +45,7 @@ EVALUATIONS = _schema(
     ("indicators", pa.list_(pa.struct([("id", _TEXT), ("confidence", _NUMBER)]))),
     (" ".join(TRAITS), _NUMBER),
 )
+FINDING_MESSAGES = _schema(("finding_id pattern agent target stage conversation message_id quote", _TEXT))
 MESSAGES = _schema(
     ("conversation message_id", _TEXT),
     ("position", _WHOLE),
@@ -68,12 +69,26 @@ def messages_table(messages: Iterable[Message]) -> pa.Table:
     return _table(MESSAGES, (_message(each) for each in messages))
 
 
-def to_frame(case: Case, library: Library = "polars") -> Any:
-    """The findings of a case as a data frame, one row each (docs/store.md): of "polars", "pandas" or "pyarrow".
+def finding_messages_table(finding: Finding) -> pa.Table:
+    """One row per message that a finding names, in its order."""
+    quotes = {quote.message_id: quote.text for quote in finding.quotes}
+    homes = finding.message_conversations or finding.conversations[:1] * len(finding.message_ids)
+    stages = [stage for stage, _ in finding.stages] or [""] * len(finding.message_ids)
+    whose = {name: getattr(finding, name) for name in ("finding_id", "pattern", "agent", "target")}
+    rows = (
+        whose | {"stage": stage, "conversation": home, "message_id": name, "quote": quotes.get(name)}
+        for stage, home, name in zip(stages, homes, finding.message_ids, strict=False)
+    )
+    return _table(FINDING_MESSAGES, rows)
 
-    Raises UsageError for a library that is not known or not installed; needs the extra ``parquet``.
+
+def to_frame(record: Case | Finding, library: FrameLibrary = "polars") -> Any:
+    """The findings of a case, or the messages of a finding, as a data frame: of "polars", "pandas" or "pyarrow".
+
+    One row each (docs/store.md). Raises UsageError for a library that is not known or not installed; needs the extra
+    ``parquet``.
     """
-    table = findings_table(case.findings)
+    table = findings_table(record.findings) if isinstance(record, Case) else finding_messages_table(record)
     try:
         if library == "polars":
             import polars

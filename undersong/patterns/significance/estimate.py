@@ -207,6 +207,7 @@ def estimate_significance(
     measured_noise: Mapping[str, float] | None = None,
     *,
     family: int | None = None,
+    tick: Callable[[], object] | None = None,
 ) -> Significance:
     """Fill ``chance``, ``q`` and ``stability`` of findings that ``detect`` made from these rows and rules.
 
@@ -214,7 +215,8 @@ def estimate_significance(
     on the seed, the rule and the agent's own rows, whatever else the run holds; q depends on the whole run.
     ``measured_noise`` is the judge's own, per trait; without it the shipped table stands for it. ``family`` is that of
     the whole run where ``rows`` are only those of agents with findings. A search that has been made already
-    (``RowSearch``) stands for its rows: rules that ask for what findings set are tested on rows that have it.
+    (``RowSearch``) stands for its rows: rules that ask for what findings set are tested on rows that have it. ``tick``
+    is called for each rule that ran.
     """
     search = TimelineSearch(timelines(absolute_rows(rows))) if isinstance(rows, Iterable) else rows
     shipped = noise()
@@ -226,6 +228,8 @@ def estimate_significance(
     weighed = list(findings)
     measured: list[tuple[_MatchedSequence, Chance]] = []
     for rule in tried:
+        if tick is not None:
+            tick()
         sequences = _sequences(findings, rule, search.of(rule).timelines)
         for some in batches(sequences, _CELLS, lambda sequence: len(sequence.partition.timeline.entries)):
             _stabilities(weighed, rule, some, effort, table)
