@@ -1,0 +1,99 @@
+"""Slack exports: a ZIP or folder with a file for each channel and day.
+
+The shape is documented by Slack: "How to read Slack data exports" (slack.com/help/articles/220556107).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+from undersong.errors import RecordError
+from undersong.formats import Item, values
+from undersong.formats.json_stream import problems_of, records
+from undersong.formats.sniff import FormatSample
+from undersong.formats.sources import TextSource
+from undersong.formats.values import SkipLog
+from undersong.models import Conversation, Message, SourceRef
+
+NOBODY = "(unknown)"
+SPOKEN = frozenset(("", "bot_message", "thread_broadcast", "me_message", "file_comment", "file_share"))
+_MENTION = re.compile(r"<@(\w+)(?:\|([^<>]+))?>")
+_LINK = re.compile(r"<(?:[#!]\w+\|([^<>|]+)|((?:https?|mailto):[^<>|]+)(?:\|([^<>]+))?)>")
+
+
+def sniff(sample: FormatSample) -> bool:
+    """A list of messages with a ``ts`` such as "1767348000.000100"."""
+    stamps = sample.values_at("ts")
+    return sample.list_first and sample.has("type", "ts") and any(map(re.compile(r"\d{9,11}\.\d{6}").fullmatch, stamps))
+
+
+def read(source: TextSource) -> Iterator[Item]:
+    """One conversation for each channel, whose name is that of the file's folder: each file holds a day of it."""
+    notes = SkipLog()
+    folder, _, _ = source.name.rpartition("/")
+    key = folder.rpartition("/")[2].removesuffix(".zip") or source.stem
+    rows = list(records(source))
+    names = dict(pair for row in rows if (pair := _named(row)))
+    messages = list[Message]()
+    yield from problems_of(rows, lambda value, ref: messages.extend(_message(value, ref, key, names, notes)))
+    if messages:
+        ref = SourceRef(file=source.name)
+        yield Conversation(id=key, source_format="slack", messages=tuple(messages), title=f"#{key}", source_ref=ref)
+    yield from notes.problems()
+
+
+def _named(row: Any) -> tuple[str, str] | None:
+    """Id and name of a message's author, where the message itself has both."""
+    value = getattr(row, "value", None)
+    user = value.get("user") if isinstance(value, dict) else None
+    return (user, name) if isinstance(user, str) and (name := _profile_name(value)) else None
+
+
+def _profile_name(value: Any) -> str | None:
+    profile = value.get("user_profile")
+    if not isinstance(profile, dict):
+        return None
+    return next(
+        (shown for key in ("display_name", "real_name", "name") if (shown := values.string(profile.get(key)))), None
+    )
+
+
+def _message(value: Any, ref: SourceRef, key: str, names: dict[str, str], notes: SkipLog) -> Iterator[Message]:
+    """A message of a person or bot; nothing for what Slack itself says, which is noted."""
+    if not isinstance(value, dict):
+        raise RecordError("a message that is not an object")
+    if value.get("type") != "message" or (value.get("subtype") or "") not in SPOKEN:
+        notes.add("notice of Slack (joined, topic, deleted), not read", ref)
+        return
+    text = values.string(value.get("text")) or ""
+    if isinstance(value.get("files"), list) and value["files"]:
+        notes.add("attached file, not read", ref, len(value["files"]))
+    elif not text:
+        raise RecordError("a message without text")
+    is_bot = bool(value.get("bot_id")) or value.get("subtype") == "bot_message"
+    user = values.string(value.get("user"))
+    author = names.get(user or "") or values.string(value.get("username")) or user or values.string(value.get("bot_id"))
+    if author is None:
+        notes.add(f"message without an author, read as {NOBODY!r}", ref)
+    thread = values.string(value.get("thread_ts"))
+    yield Message(
+        id=values.string(value.get("ts")) or "",
+        conversation=key,
+        position=-1,
+        author=author or NOBODY,
+        role="agent" if is_bot else "participant",
+        text=_plain(text, names),
+        time=notes.time(value.get("ts"), ref),
+        reply_to=thread if thread != value.get("ts") else None,
+        source_ref=ref,
+    )
+
+
+def _plain(text: str, names: dict[str, str]) -> str:
+    """Slack's markup as people see it: names in place of ids, links as their words and address."""
+    text = _MENTION.sub(lambda match: f"@{match[2] or names.get(match[1], match[1])}", text)
+    text = _LINK.sub(lambda match: match[1] or " ".join(part for part in (match[3], match[2]) if part), text)
+    return unescape(text)

@@ -1,0 +1,123 @@
+"""Telegram Desktop exports: ``result.json`` of one chat, or of an account with all its chats.
+
+The shape is that of Telegram Desktop's own writer, ``Telegram/SourceFiles/export/output/export_output_json.cpp``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from undersong.errors import RecordError
+from undersong.formats import Item, values
+from undersong.formats.json_stream import JsonRecord, elements, problems_of, records
+from undersong.formats.sniff import FormatSample
+from undersong.formats.sources import TextSource
+from undersong.formats.values import SkipLog, inside
+from undersong.models import Conversation, Message, Problem, SourceRef
+
+LISTS = ("chats", "left_chats")  # of an account's export
+NOBODY = "Deleted Account"  # as Telegram itself shows an author without a name
+_MEDIA = ("photo", "file", "media_type", "sticker_emoji", "contact_information", "location_information", "poll")
+_ID = re.compile(r'"id"\s*:\s*(-?\d{1,20})')
+
+
+def sniff(sample: FormatSample) -> bool:
+    """Messages with a Telegram sender, in a chat or in the chats of an account."""
+    markers = ("from_id", "actor_id")
+    return any(
+        sample.under(steps, (marker,))
+        for steps in (("messages",), *((name, "list", "messages") for name in LISTS))
+        for marker in markers
+    )
+
+
+def read(source: TextSource) -> Iterator[Item]:
+    """One conversation for each chat."""
+    notes = SkipLog()
+    chat = list[JsonRecord | Problem]()
+    for record in records(source, ("messages",)):
+        if isinstance(record, JsonRecord) and record.ref.pointer == "":
+            yield from _account(record, notes)
+        else:
+            chat.append(record)
+    if chat:
+        head = FormatSample(source)
+        key = _ID.search(head.text.partition('"messages"')[0])
+        title = next(iter(head.values_at("name")), None)
+        yield from _conversation(chat, key[1] if key else source.stem, title, SourceRef(file=source.name), notes)
+    yield from notes.problems()
+
+
+def _account(record: JsonRecord, notes: SkipLog) -> Iterator[Item]:
+    """The chats of an account."""
+    value, ref = record
+    chats = [
+        JsonRecord(chat, place)
+        for name in LISTS
+        if isinstance(value, dict) and isinstance(value.get(name), dict) and isinstance(value[name].get("list"), list)
+        for chat, place in elements(value[name]["list"], ref, name, "list")
+    ]
+    if not chats:
+        yield Problem(what="no list of messages or chats", where=str(ref))
+    for chat, place in chats:
+        messages = chat.get("messages") if isinstance(chat, dict) else None
+        if isinstance(messages, list):
+            key = values.name(chat.get("id")) or str(place)
+            title = values.string(chat.get("name"))
+            yield from _conversation(elements(messages, place, "messages"), key, title, place, notes)
+        else:
+            yield Problem(what="a chat without a list of 'messages'", where=str(place))
+
+
+def _conversation(
+    items: Any, key: str, title: str | None, ref: SourceRef, notes: SkipLog
+) -> Iterator[Item]:  # fmt: skip
+    messages = list[Message]()
+    yield from problems_of(items, lambda value, place: messages.extend(_message(value, place, key, notes)))
+    if messages:
+        yield Conversation(id=key, source_format="telegram", messages=tuple(messages), title=title, source_ref=ref)
+    else:
+        notes.add(values.EMPTY, ref)
+
+
+def _message(value: Any, ref: SourceRef, key: str, notes: SkipLog) -> Iterator[Message]:
+    """A message of a person; nothing for what Telegram itself says, which is noted."""
+    if not isinstance(value, dict):
+        raise RecordError("a message that is not an object")
+    if value.get("type") != "message":
+        notes.add("service message of Telegram (joined, called, pinned), not read", ref)
+        return
+    text = _text(value.get("text"))
+    if text is None:
+        raise RecordError("a message without text")
+    if any(value.get(name) for name in _MEDIA):
+        notes.add("picture, recording or other attachment, not read", ref)
+    forwarded = values.string(value.get("forwarded_from"))
+    if forwarded is not None:
+        notes.add("forwarded message, read as its forwarder's", ref)
+    author = values.name(value.get("from"))
+    if author is None:
+        notes.add(f"message of an account without a name, read as {NOBODY!r}", ref)
+    yield Message(
+        id=values.name(value.get("id")) or "",
+        conversation=key,
+        position=-1,
+        author=author or f"{NOBODY} {values.name(value.get('from_id')) or ''}".strip(),
+        role="participant",
+        text=text,
+        time=notes.time(value.get("date_unixtime") or value.get("date"), ref),
+        reply_to=values.name(value.get("reply_to_message_id")),
+        source_ref=inside(ref),
+    )
+
+
+def _text(value: Any) -> str | None:
+    """A string, or a list of strings and of marked parts such as ``{"type": "bold", "text": "…"}``."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return None
+    parts = (part.get("text") if isinstance(part, dict) else part for part in value)
+    return "".join(part for part in parts if isinstance(part, str))
