@@ -190,7 +190,7 @@ def test_what_is_known_of_a_conversation_is_part_of_its_context(monitor: SyncMon
     monitor.begin(Conversation(id="t", source_format="live", title="A talk", timezone="+02:00", context=("on_call",)))
     monitor.observe(make_message(0))
     assert monitor.session("t").title == "A talk"
-    assert "on_call" in monitor.session("t").context
+    assert "on_call" in monitor.session("t").session_context_vector
 
 
 def test_what_is_known_of_a_conversation_outlives_a_restart(tmp_path: Path, judge: Reader) -> None:

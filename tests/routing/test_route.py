@@ -90,11 +90,14 @@ def test_a_third_flagged_message_is_not_yet_a_repeat_but_the_fourth_is() -> None
     assert "repeat flags: kira was flagged in 3 earlier messages" in result[3].reasons
 
 
-@pytest.mark.parametrize("kind", ["escalation", "trait_concentration", "cycling"])
-def test_a_thread_signal_raises_the_messages_that_carry_it(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "last"),
+    [("escalation", "deep_with_context"), ("trait_concentration", "deep"), ("cycling", "deep_with_context")],
+)
+def test_a_thread_signal_raises_the_messages_that_carry_it(kind: str, last: str) -> None:
     signal = ThreadSignal(kind=kind, message_ids=("m0", "m2"), trait="manipulation")  # type: ignore[arg-type]
     result = routes(("kira", flagged(1)), ("ann", QUIET), ("kira", flagged(1)), signals=(signal,))
-    assert [each.tier for each in result] == ["deep_with_context", "standard", "deep_with_context"]
+    assert [each.tier for each in result] == ["deep_with_context", "standard", last]
     assert f"thread signal: {kind} on manipulation" in result[2].reasons
 
 

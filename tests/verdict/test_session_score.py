@@ -226,7 +226,11 @@ def test_coverage_names_judges_and_counts_only_scored_rows() -> None:
 def test_the_context_vector_of_scan_and_source_are_joined() -> None:
     conversation = Conversation(id="c", source_format="test", context=("late_night", "crunch"))
     thread = ThreadScan(conversation="c", session_context_vector=("code_heavy", "late_night"))
-    assert session_verdict(conversation, (), thread, ()).context == ("code_heavy", "late_night", "crunch")
+    assert session_verdict(conversation, (), thread, ()).session_context_vector == (
+        "code_heavy",
+        "late_night",
+        "crunch",
+    )
 
 
 def test_what_the_context_vector_does_not_know_is_said_apart() -> None:

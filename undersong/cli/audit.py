@@ -23,6 +23,7 @@ from undersong.cli.options import (
     check_store,
     check_targets,
     exit_code,
+    folder_rules,
     judge_options,
     nothing_read,
     optional_corpus_options,
@@ -85,6 +86,7 @@ PERCENT = NumberRange(0, 100)
 @click.option("--double-check", type=PERCENT, metavar="PERCENT", help="Read so many of the scored again, framed anew.")
 @chance_options
 @click.option("--rules", "rules", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
+@click.option("--rule", "names", multiple=True, metavar="ID", help="Only these rules; also one that is off by default.")
 @click.option("--redact", is_flag=True, help="Mask e-mails, phones and keys in the report; the store keeps them.")
 @click.option("--redact-name", "masked", multiple=True, metavar="NAME", help="Mask this name too; repeatable.")
 @click.option("--redact-names", "names_file", metavar="FILE", help="Mask the names in this file, one a line.")
@@ -103,6 +105,7 @@ def command(
     double_check: float | None,
     effort: ResamplingConfig | None,
     rules: str | None,
+    names: tuple[str, ...],
     redact: bool,
     masked: tuple[str, ...],
     names_file: str | None,
@@ -139,7 +142,7 @@ def command(
         check_store(store)
     else:
         folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-    patterns = load_rules([rules]) if rules else None
+    patterns = load_rules(folder_rules(rules), names) if rules or names else None
     listed = (*masked, *_names(names_file))
     ledger = None if no_store else str(beside(folder, ".ledger.db"))
     options = options_of(judge=judge, read_all=read_all, rules=patterns, effort=effort, ledger=ledger, **chosen)

@@ -15,14 +15,15 @@ from undersong.cli.options import (
     NumberRange,
     budget_options,
     check_existing,
-    corpus_options,
     echo,
     finish,
+    optional_corpus_options,
     options_of,
     price_options,
     require_messages,
 )
 from undersong.cli.progress import progress_bar
+from undersong.errors import UsageError
 from undersong.models import encode
 
 if TYPE_CHECKING:
@@ -35,18 +36,37 @@ USD = NumberRange(min=0)
 
 
 @click.command("plan")
-@corpus_options
+@optional_corpus_options
 @budget_options
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who would score the messages.")
 @click.option("--all", "read_all", is_flag=True, help="As if every message were read.")
 @click.option("--budget", type=USD, metavar="USD", help="Say what this much money would leave unread.")
+@click.option(
+    "--messages",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Without PATH: the cost table of the original design for N messages, today's prices beside it.",
+)
 @price_options
 @click.option("--store", metavar="FILE", help="Learn tokens from the answers kept there; default: an audit's.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    paths: tuple[str, ...], budget: float | None, terms: RunLimits, store: str | None, as_json: bool, **chosen: Any
+    paths: tuple[str, ...],
+    budget: float | None,
+    messages: int | None,
+    terms: RunLimits,
+    store: str | None,
+    as_json: bool,
+    **chosen: Any,
 ) -> None:
     """Scan and route as an audit would, and print what a judge would cost; nothing is asked."""
+    if messages is not None:
+        if paths:
+            raise UsageError("--messages stands for files that are not there", remedy="leave PATH or --messages away")
+        _print_table(messages, chosen["judge"], terms, as_json)
+        return
+    if not paths:
+        raise UsageError("no PATH", remedy="name files or folders, or give --messages N")
     from undersong.pipeline.planning import plan
 
     options = options_of(**chosen, terms=terms)
@@ -58,6 +78,16 @@ def command(
     else:
         echo(_lines(spending_plan, budget))
     finish(problems)
+
+
+def _print_table(messages: int, judge: str, terms: RunLimits, as_json: bool) -> None:
+    from undersong.pipeline.cost_table import cost_table, table_lines
+
+    table = cost_table(messages, () if judge == "offline" else (judge,), terms)
+    if as_json:
+        click.echo(encode(table))
+    else:
+        echo(table_lines(table))
 
 
 def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:

@@ -206,7 +206,7 @@ def _session(session: SessionVerdict) -> dict[str, Any]:
         "candidates": sum(each.kind == "candidate" for each in session.moments),
         "to_read": to_read_words((session,)),
         "flags": list(session.flags),
-        "context": list(session.context),
+        "session_context_vector": list(session.session_context_vector),
         "messages": session.messages,
         "read": session.read,
         "low_coverage": session.read < LOW_COVERAGE * session.messages,

@@ -99,6 +99,7 @@ def _fitting(messages: Sequence[Message], places: list[int], limits: ReadingLimi
 
 
 RECENT = 5  # readings that a trend compares with the as many before: the width of the rules' windows
+UNKNOWN = "unknown"  # of a trend
 STEADY = 0.1  # a mean that moves less does not count as moving: the size of a judge's own noise (rules/noise.yaml)
 
 
@@ -139,11 +140,11 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _trend(values: Sequence[float | None]) -> str:
-    """Of the last readings against as many before; steady where either have no score."""
+    """Of the last readings against as many before; unknown where there are fewer, or either have no score."""
     if len(values) < 2 * RECENT:
-        return "steady"
+        return UNKNOWN
     before, recent = _mean(values[-2 * RECENT : -RECENT]), _mean(values[-RECENT:])
     if before is None or recent is None:
-        return "steady"
+        return UNKNOWN
     change = recent - before
     return "steady" if abs(change) < STEADY else "rising" if change > 0 else "falling"

@@ -42,7 +42,8 @@ PLUGINS = "undersong.judges"  # entry points of other packages: a judge's name â
 class EvaluationHistory(Record, frozen=True, kw_only=True):
     """What was read of an agent before a message: number of evaluations, mean per trait, trend, earlier findings.
 
-    ``trends`` compares the mean of the last five with the five before, per trait: rising, falling, steady. ``findings``
+    ``trends`` compares the mean of the last five with the five before, per trait: rising, falling,
+    steady, or unknown below ten. ``findings``
     counts by pattern.
     """
 

@@ -207,7 +207,7 @@ class SessionVerdict(Record, frozen=True, kw_only=True):
     mechanisms: tuple[Mechanism, ...]
     deductions: tuple[Deduction, ...] = ()
     turns: tuple[tuple[int, int], ...] = ()
-    context: tuple[str, ...] = ()
+    session_context_vector: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     messages: int = 0
     read: int = 0

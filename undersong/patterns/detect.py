@@ -28,6 +28,7 @@ from undersong.patterns.set_indicators import (
     with_indicators,
     with_origin,
 )
+from undersong.patterns.significance.confidence import with_confidence
 from undersong.patterns.significance.necessary_conditions import family_size
 from undersong.patterns.vectorized.exact_sum import NotVectorizable
 from undersong.patterns.vectorized.packed import DECIDABLE_INPUTS, Load, PackedTimelines, packed_source, packed_table
@@ -234,7 +235,7 @@ def _balance(timeline: Timeline) -> dict[str, float]:
 def detect_patterns(
     evaluations: Iterable[Mapping[str, Any] | Row], rules: Sequence[PatternRule | str] | None = None
 ) -> list[dict[str, Any]]:
-    """The findings of plain rows, or of the rows of ``audit``, as plain dictionaries.
+    """The findings of plain rows, or of the rows of ``audit``, as plain dictionaries, each with its ``confidence``.
 
     ``rules`` are names of shipped rules, or what ``load_rules`` gave; None is the shipped rules that are on. A row
     needs ``id``, ``agent`` and ``traits`` (null: unread), and better ``conversation``, ``time``, ``position``,
@@ -248,7 +249,8 @@ def detect_patterns(
     detection = detect(rows, _rules(rules))
     for warning in _inconclusive(detection.outcomes if rows else (), every=rules is not None):
         warnings.warn(warning, UndersongWarning, stacklevel=2)
-    return [msgspec.json.decode(encode(finding)) for finding in detection.findings]
+    findings = with_confidence(detection.findings, rows, _rules(rules))
+    return [msgspec.json.decode(encode(finding)) for finding in findings]
 
 
 def _inconclusive(outcomes: Sequence[RuleOutcome], *, every: bool) -> Iterator[str]:

@@ -8,15 +8,18 @@ from typing import Any
 import msgspec
 
 from undersong.datafiles.scan_config import tier_of
+from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import UsageError
 from undersong.judges.llm.prompts import RenderedMessage, render_prompt, scan_line, shipped_prompts, shortened
 from undersong.judges.protocol import EvaluationHistory
-from undersong.models import TIERS, AgentFlags, Conversation, Hit, Message, Record, Scan, ThreadSignal, Tier
+from undersong.models import TIERS, AgentFlags, Conversation, Hit, Message, Record, Route, Scan, ThreadSignal, Tier
+from undersong.routing.route import load_policy, route, with_upgrades
 from undersong.scan.conversation import scan_conversation
 from undersong.scan.phrases import SignalBook, load_book
 
 AGENT_KEYS = ("agent", "author", "agent_id", "name", "role")
 TEXT_KEYS = ("text", "content", "body")
+MESSAGE_KEYS = (*AGENT_KEYS, *TEXT_KEYS, "id", "time", "created_at", "scan")
 
 
 class KeywordScanResult(Record, frozen=True, kw_only=True):
@@ -30,12 +33,24 @@ class KeywordScanResult(Record, frozen=True, kw_only=True):
     labels: tuple[str, ...] = ()
 
 
+SCAN_KEYS = KeywordScanResult.__struct_fields__
+
+
 class ThreadScanResult(Record, frozen=True, kw_only=True):
-    """The scan of a thread: a result per message in order, the thread's signals, the flags of each agent."""
+    """The scan of a thread: a result per message in order, the thread's signals, the flags of each agent.
+
+    ``routes`` are aligned with ``messages``: the tier of each by its own flags (``tier_before``) and with the thread's
+    (``tier``), its depth and width, and the reasons. ``routing_tier`` is the deepest of them, ``tiers`` counts them,
+    ``upgrades`` counts per agent the messages that thread signals or repeat flags raised.
+    """
 
     messages: tuple[KeywordScanResult, ...]
     signals: tuple[ThreadSignal, ...] = ()
     agents: dict[str, AgentFlags] = {}
+    routes: tuple[Route, ...] = ()
+    routing_tier: Tier = "standard"
+    tiers: dict[str, int] = {}
+    upgrades: dict[str, int] = {}
 
 
 def scan_keywords(text: str) -> KeywordScanResult:
@@ -58,9 +73,19 @@ def scan_thread(messages: Sequence[Mapping[str, Any] | str]) -> ThreadScanResult
         raise UsageError("a thread is a sequence of messages, not one", remedy="write scan_thread([message])")
     parsed = tuple(_message(message, place) for place, message in enumerate(messages))
     book = load_book()
-    scans, thread = scan_conversation(Conversation(id="thread", source_format="dicts", messages=parsed), book)
-    results = tuple(_result(scan, book) for scan in scans)
-    return ThreadScanResult(messages=results, signals=thread.signals, agents=thread.agents)
+    conversation = Conversation(id="thread", source_format="dicts", messages=parsed)
+    scans, thread = scan_conversation(conversation, book)
+    routes = route(conversation, scans, thread, load_policy())
+    tiers = [each.tier for each in routes]
+    return ThreadScanResult(
+        messages=tuple(_result(scan, book) for scan in scans),
+        signals=thread.signals,
+        agents=thread.agents,
+        routes=routes,
+        routing_tier=max(tiers, key=TIERS.index, default="standard"),
+        tiers={tier: tiers.count(tier) for tier in TIERS},
+        upgrades=with_upgrades(thread, conversation, routes).upgrades,
+    )
 
 
 def _message(value: Any, place: int) -> Message:
@@ -122,7 +147,7 @@ def build_evaluation_prompt(
     ``thread_context`` are earlier messages, oldest first, as dicts with ``agent`` and ``text`` and, where there is one,
     ``scan``; ``deep`` shows the last five of them, ``deep_with_context`` all, ``focused`` none. ``agent_context`` has
     the keys of ``EvaluationHistory``, for ``deep_with_context`` alone. Texts are encoded between delimiters that they
-    cannot forge. Raises UsageError for a tier that is not known, and for a message without text.
+    cannot forge. Raises UsageError for a tier or a key that is not known, and for a message without text.
 
     >>> system, user = build_evaluation_prompt("Hello.", None, "focused")
     >>> '[Agent: "unknown"] "Hello."' in user
@@ -130,6 +155,11 @@ def build_evaluation_prompt(
     """
     if tier not in TIERS:
         raise UsageError(f"unknown tier '{tier}'", remedy=f"known are {', '.join(TIERS)}")
+    _check_keys(scan_result, "scan_result", SCAN_KEYS)
+    for place, message in enumerate(thread_context or ()):
+        _check_keys(message, f"thread_context[{place}]", MESSAGE_KEYS)
+        _check_keys(message.get("scan"), f"thread_context[{place}].scan", SCAN_KEYS)
+    _check_keys(agent_context, "agent_context", EvaluationHistory.__struct_fields__)
     prompts = shipped_prompts()
     limits, deep = prompts.limits, tier in ("deep", "deep_with_context")
     shown = list(thread_context or ())[-limits.prior_messages if tier == "deep" else 0 :] if deep else []
@@ -138,6 +168,13 @@ def build_evaluation_prompt(
     history = _history(agent_context) if tier == "deep_with_context" and agent_context is not None else None
     rendered = render_prompt(prompts.rubric, context, own, 0, history, "data_first", prompts)
     return rendered.system, rendered.user
+
+
+def _check_keys(value: Any, where: str, allowed: Sequence[str]) -> None:
+    """Raise UsageError for a key of a dict that nobody reads: a misspelt one would be left out without a word."""
+    for key in value if isinstance(value, Mapping) else ():
+        if key not in allowed:
+            raise UsageError(f"unknown key '{key}'", where=where, remedy=did_you_mean(str(key), list(allowed)))
 
 
 def _render_message(message: Mapping[str, Any], scan: Any, most: int) -> RenderedMessage:
@@ -159,6 +196,4 @@ def _history(context: Mapping[str, Any]) -> EvaluationHistory:
     try:
         return msgspec.convert(dict(context), EvaluationHistory)
     except msgspec.ValidationError as error:
-        raise UsageError(
-            f"agent_context: {error}", remedy="see the keys of undersong.judges.protocol.History"
-        ) from error
+        raise UsageError(f"agent_context: {error}", remedy="see undersong.judges.protocol.EvaluationHistory") from error

@@ -151,7 +151,7 @@ def plan(
     ``ledger`` holds answers that were paid before: from 20 of a model on, its tokens are predicted from them. Raises
     UsageError for a judge that is not known.
     """
-    readers = _readers(options, ledger)
+    readers = readers_of(options, ledger)
     everything = options.read_all or (not is_paid(options.judge) and reads_all(open_judge(options.judge), options))
     parts: dict[tuple[str, Width], PartSums] = {}
     cells: Cells = {}
@@ -168,7 +168,7 @@ def plan(
                 scanned += scanned_rows(thread)
             for question in questions_of(thread, read_all=everything):
                 scan, route = question.scan, question.route
-                tokens_in, tokens_out, cost = _size(question, readers[route.tier], asked)
+                tokens_in, tokens_out, cost = size_of(question, readers[route.tier], asked)
                 parts.setdefault(_line(route, everything), PartSums()).add(tokens_in, tokens_out, cost)
                 cell = cells.setdefault((_rank(route, scan), -(scan.triage or 0.0)), Cell())
                 cell.messages += 1
@@ -233,9 +233,9 @@ def cut_off(cells: Cells, budget: float, messages: int, again: ConfirmationPlan 
 
 def price_words(options: Options, readings: Sequence[Sequence[Question]], ledger: AnswerSizes | None) -> str:
     """What questions will cost at most, in a sentence; ``readings`` are asked one after the other."""
-    readers, sums, asked = _readers(options, ledger), PartSums(), set[str]()
+    readers, sums, asked = readers_of(options, ledger), PartSums(), set[str]()
     for question in (question for questions in readings for question in questions):
-        sums.add(*_size(question, readers[question.route.tier], asked))
+        sums.add(*size_of(question, readers[question.route.tier], asked))
     cost = "at a price that is not known" if sums.cost is None else f"for about {sums.cost:,.2f} USD"
     budget = "" if options.terms.budget is None else f", within {options.terms.budget:,.2f} USD"
     tokens = f"about {sums.tokens_in:,} tokens in and {sums.tokens_out:,} out"
@@ -244,7 +244,7 @@ def price_words(options: Options, readings: Sequence[Sequence[Question]], ledger
     return f"{asks}; kept answers are not paid again"
 
 
-def _readers(options: Options, ledger: AnswerSizes | None) -> Readers:
+def readers_of(options: Options, ledger: AnswerSizes | None) -> Readers:
     """Who reads each tier; a judge that reads for free counts by the rule of thumb, as a paid one would."""
     own_prices = options.terms.price_in, options.terms.price_out
     by_judge = [_tier_judges(name, own_prices, ledger) for name in panel_names(options.judge)]
@@ -263,7 +263,7 @@ def _tier_judges(
     return {tier: by_name[name] for tier, name in names.items()}
 
 
-def _size(question: Question, judges: Sequence[TierJudge], asked: set[str]) -> tuple[int, int, float | None]:
+def size_of(question: Question, judges: Sequence[TierJudge], asked: set[str]) -> tuple[int, int, float | None]:
     """Tokens of question and answer, and cost, over all judges; an agent's history is not known yet.
 
     ``asked`` are the judges that were asked anything before, and are added to.

@@ -48,9 +48,10 @@ ConversationLoader = Callable[[str], Conversation]
 Texts: TypeAlias = "Mapping[tuple[str, str], Masked]"  # by conversation and message id
 FILE = "redaction.yaml"
 GONE = "(words of a message with something masked)"
-TEXTS = frozenset(
-    {"text", "title", "explanation", "what", "remedy", "notes", "context", "input", "reason", "raw", "quote", "claim"}
-)
+TEXTS = frozenset({
+    "text", "title", "explanation", "what", "remedy", "notes", "context", "session_context_vector", "input", "reason",
+    "raw", "quote", "claim",
+})  # fmt: skip
 FIXED = frozenset({
     "role", "observed", "tier", "tier_before", "state", "width", "level", "kind", "status", "assessment", "basis",
     "mechanism", "mechanisms", "pattern", "code", "judge", "judges", "judge_hash", "scope", "trait", "traits",

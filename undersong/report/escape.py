@@ -12,6 +12,7 @@ LABEL = 120  # characters of a name or id in a line
 _BACKTICKS = re.compile(r"`+")
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&$]")
 _STARTS = re.compile(r"^(?:[-+=]|\d+(?=[.)](?:\s|$)))")  # what would begin a list or underline a heading
+_CODE = re.compile(r"(\[CODE-[A-O]: [A-Za-z /-]+\])")
 _LINKS = re.compile(r"(?i)(?<=:)//|(?<=www)\.|@")
 _SPARKS = "▁▂▃▄▅▆▇█"
 
@@ -42,9 +43,19 @@ def code(text: str, width: int = LABEL) -> str:
 
 
 def plain(text: str) -> str:
-    """A sentence in Markdown in which nothing is markup, a link or a mention."""
-    escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(visible(text).split()))
+    """A sentence in Markdown in which nothing is markup, a link or a mention.
+
+    A distress code is a code span, so that a search in the file finds it as it is written: ``[CODE-A: …]``.
+    """
+    parts = _CODE.split(" ".join(visible(text).split()))  # odd ones are codes: letters, spaces and slashes alone
+    return "".join(f"`{part}`" if n % 2 else _escaped(part, begins=n == 0) for n, part in enumerate(parts))
+
+
+def _escaped(text: str, *, begins: bool) -> str:
+    escaped = _SPECIAL.sub(r"\\\g<0>", text)
     linkless = _LINKS.sub(lambda match: {"//": "\\//", ".": "\\.", "@": "`@`"}[match[0]], escaped)
+    if not begins:
+        return linkless
     return _STARTS.sub(lambda match: f"\\{match[0]}" if match[0] in "-+=" else f"{match[0]}\\", linkless)
 
 

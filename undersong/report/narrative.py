@@ -389,8 +389,8 @@ def moment_label(moment: Moment) -> str:
 
 def context_words(verdict: SessionVerdict) -> str:
     """``code heavy; not known: marathon``: the context vector with what could not be told named as such."""
-    unknown = [name.removeprefix(UNKNOWN) for name in verdict.context if name.startswith(UNKNOWN)]
-    present = [name for name in verdict.context if not name.startswith(UNKNOWN)]
+    unknown = [name.removeprefix(UNKNOWN) for name in verdict.session_context_vector if name.startswith(UNKNOWN)]
+    present = [name for name in verdict.session_context_vector if not name.startswith(UNKNOWN)]
     parts = [", ".join(present).replace("_", " ") or "nothing notable"]
     if unknown:
         parts.append(f"not known: {', '.join(unknown).replace('_', ' ')}")

@@ -41,6 +41,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     repeat_before: int
     look_back: int
+    concentration_share: float
     segment: int
     sample_rate: float
     sample_minimum: int
@@ -102,7 +103,7 @@ def propose(
     raised = TierRaises(before)
     for index in flagged:
         _own_flags(raised, index, scans[index])
-    _thread_signals(raised, messages, thread)
+    _thread_signals(raised, messages, thread, policy)
     _repeat_flags(raised, messages, scans, flagged, policy)
     _structural(raised, messages, scans, policy)
     _backwards(raised, messages, scans, flagged, policy)
@@ -290,14 +291,19 @@ def _own_flags(raised: TierRaises, index: int, scan: Scan) -> None:
         raised.reasons[index].append(f"{counted(scan.total, 'flag')}: {', '.join(scan.labels)}")
 
 
-def _thread_signals(raised: TierRaises, messages: Sequence[Message], thread: ThreadScan) -> None:
+def _thread_signals(raised: TierRaises, messages: Sequence[Message], thread: ThreadScan, policy: Policy) -> None:
+    """A concentration says something of the thread, so its first messages stand for it in the dearest tier."""
+    room = max(1, int(policy.concentration_share * len(messages)))
     places = {message.id: index for index, message in enumerate(messages)} if thread.signals else {}
     for signal in thread.signals:
         if signal.kind == "repeat_flags":
             continue  # raises what comes after the third flagged message only: _repeat_flags
         detail = f" on {signal.trait}" if signal.trait else ""
         for message_id in signal.message_ids:
-            raised.raise_to("deep_with_context", places[message_id], f"{THREAD_REASONS[0]}{signal.kind}{detail}")
+            capped = signal.kind == "trait_concentration" and room <= 0
+            tier: Tier = "deep" if capped else "deep_with_context"
+            raised.raise_to(tier, places[message_id], f"{THREAD_REASONS[0]}{signal.kind}{detail}")
+            room -= signal.kind == "trait_concentration"
 
 
 def _repeat_flags(

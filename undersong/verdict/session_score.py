@@ -90,7 +90,7 @@ def session_verdict(
         mechanisms=tuple(_mechanism(name, results[name], config) for name in config.mechanisms),
         deductions=tuple(deductions),
         turns=turns,
-        context=context,
+        session_context_vector=context,
         flags=tuple(flag for flag in FLAGS if flag in shown),
         messages=len(conversation.messages),
         read=judges.total(),

@@ -283,9 +283,10 @@ def history_lines(history: EvaluationHistory) -> Iterator[str]:
     for trait, mean in history.averages.items():
         level = " (high)" if mean >= HIGH else " (low)" if mean <= LOW else ""
         yield f"Avg {trait}: {mean:.2f}{level}"
-    moving = [f"{trait} {trend}" for trait, trend in history.trends.items() if trend != "steady"]
+    moving = [f"{trait} {trend}" for trait, trend in history.trends.items() if trend not in ("steady", "unknown")]
     if history.evaluations:
-        yield f"Recent trend: {', '.join(moving) or 'steady'}"
+        is_known = any(trend != "unknown" for trend in history.trends.values())
+        yield f"Recent trend: {', '.join(moving) or ('steady' if is_known else 'unknown')}"
     if history.findings:
         yield "Prior pattern flags: " + ", ".join(f"{name} ({times}x)" for name, times in history.findings.items())
 
