@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import UndersongError, UsageError
+from undersong.formats.json_stream import split
 from undersong.formats.sniff import FormatSample
-from undersong.formats.sources import TextSource
+from undersong.formats.sources import SAMPLE, TextSource
 from undersong.models import Conversation, InputFile, Problem
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+SIZES = (SAMPLE, 1 << 20, 1 << 25)  # bytes that detection looks at, the last as long as a record may be
 GROUP = "undersong.formats"  # of entry points: a name, and a module or object with ``sniff`` and ``read``
 Item = Conversation | Problem | InputFile
 
@@ -107,6 +110,12 @@ FORMATS: tuple[Format, ...] = (
     Format("telegram", "Telegram export (result.json)", "telegram", "'messages' with 'from_id'"),
     Format("slack", "Slack export (ZIP or folder)", "slack", "messages with a 'ts' such as \"1767348000.000100\""),
     Format("discord", "Discord channels of DiscordChatExporter (JSON)", "discord", "a 'guild' and a 'channel'"),
+    Format("cursor", "Cursor chats (Markdown), cursor-agent streams", "cursor", "'Exported on … from Cursor'"),
+    Format("claude-stream", "claude -p --output-format stream-json", "claude_stream", "'session_id' and 'type'"),
+    Format("openhands", "OpenHands events (JSON or JSONL)", "openhands", "'action' with 'args', or 'ActionEvent'"),
+    Format("sweagent", "SWE-agent trajectories (.traj)", "sweagent", "a 'trajectory' of actions"),
+    Format("copilot", "GitHub Copilot chats of VS Code (JSON)", "copilot", "'requests' and 'responderUsername'"),
+    Format("specstory", "SpecStory histories (Markdown)", "specstory", "lines such as '_**User**_'"),
     Format("moltbook", "Moltbook posts with comments (JSON)", "moltbook", "posts with 'comments'"),
     Format("session", "Session JSON, version 1", "session", "'session' and 'turns'"),
     Format("sharegpt", "ShareGPT conversations (JSON or JSONL)", "sharegpt", "'conversations' of 'from' and 'value'"),
@@ -148,6 +157,21 @@ def format_by_name(name: str) -> Format:
 
 
 def detect(source: TextSource) -> Format | None:
-    """The first format that knows the start of the input; raises InputError for what is not text."""
-    sample = FormatSample(source)
-    return next((form for form in all_formats() if form.reader().sniff(sample)), None)
+    """The first format that knows the start of the input; raises InputError for what is not text.
+
+    Where none does and it is JSON, more of it is read: a first record can be long before it names what it is.
+    """
+    for size in SIZES:
+        sample = FormatSample(source, size)
+        form = next((form for form in all_formats() if form.reader().sniff(sample)), None)
+        if form is not None or not is_cut(source, size):
+            return form
+    return None
+
+
+def is_cut(source: TextSource, size: int) -> bool:
+    """Whether the first record of a JSON input goes on beyond its first ``size`` bytes."""
+    head = source.head(size)
+    if len(head) < size or head.lstrip()[:1] not in (b"{", b"["):
+        return False
+    return any(piece.fault for piece in islice(split([head], frozenset()), 1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,12 +12,10 @@ import msgspec
 from undersong.core.manifest import NAME, is_report
 from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
-from undersong.formats import Format, detect, format_by_name
-from undersong.formats.json_stream import split
+from undersong.formats import SIZES, Format, detect, format_by_name, is_cut
 from undersong.formats.normalize import normalize_conversation
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import (
-    SAMPLE,
     SUFFIXES,
     OpenInput,
     TextSource,
@@ -194,8 +191,8 @@ class _IngestRun:
     def _source(self, source: TextSource, count: _Count, opened: OpenInput) -> Iterator[Gathered]:
         form = self._format(source)
         if form is None:
-            if _is_cut(source):
-                what = f"its first record is longer than the {SAMPLE >> 10} KiB by which formats are known"
+            if is_cut(source, SIZES[-1]):
+                what = f"its first record is longer than the {SIZES[-1] >> 20} MiB by which formats are known"
                 raise source.error(f"of no known format: {what}", "name the format with --from")
             count.unknown.append(source.name.removeprefix(f"{count.name}/"))
             sample = FormatSample(source)
@@ -254,14 +251,6 @@ def stem_of(path: Path) -> str:
     while stem.lower().endswith(SUFFIXES):
         stem = stem.rsplit(".", 1)[0]
     return stem.encode("utf-8", "replace").decode() or "input"
-
-
-def _is_cut(source: TextSource) -> bool:
-    """Whether the first record of a JSON input goes on beyond what detection sees."""
-    head = source.head()
-    if len(head) < SAMPLE or head.lstrip()[:1] not in (b"{", b"["):
-        return False
-    return any(piece.fault for piece in islice(split([head], frozenset()), 1))
 
 
 def _paths(paths: str | Path | Iterable[str | Path]) -> tuple[str | Path, ...]:

@@ -1,11 +1,11 @@
-"""What detection sees of an input: the keys and a few values in its first 64 KiB, broken or not."""
+"""What detection sees of an input: the keys and a few values of its start, broken or not."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from undersong.formats.sources import TextSource
+from undersong.formats.sources import SAMPLE, TextSource
 
 DEPTH = 8  # key paths beyond say nothing about a format
 VALUES = 20
@@ -21,9 +21,9 @@ Path = tuple[str, ...]
 class FormatSample:
     """Key paths (arrays leave no step) and some string values of a JSON start, or the plain text."""
 
-    def __init__(self, source: TextSource) -> None:
+    def __init__(self, source: TextSource, size: int = SAMPLE) -> None:
         self.name = source.name
-        self.text = source.head().decode("utf-8", "replace")
+        self.text = source.head(size).decode("utf-8", "replace")
         self.is_json = self.text.lstrip()[:1] in ("{", "[")
         self.keys: set[Path] = set()
         self.values: dict[Path, set[str]] = {}

@@ -26,7 +26,7 @@ BOMB_RATIO = 200  # text packs 3-20 times, deflate ends at 1,032 times
 BOMB_FREE = 64 << 20  # unpacked bytes below which the ratio is not looked at
 BOMB_TOTAL = 16 << 30  # unpacked bytes that no input may reach
 ZIP_MEMBERS = 20_000
-SUFFIXES = (".json", ".jsonl", ".ndjson", ".zip", ".txt", ".md", ".gz")
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj", ".zip", ".txt", ".md", ".gz")
 _UNPACK_ERRORS = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError, RuntimeError,
     ValueError, OverflowError, struct.error, LookupError,
@@ -70,16 +70,16 @@ class TextSource:
         except _UNPACK_ERRORS as error:
             raise self.error(f"cannot be read to its end: {error}", "get the file again from its origin") from error
 
-    def head(self) -> bytes:
+    def head(self, size: int = SAMPLE) -> bytes:
         """The first bytes, for detection; raises InputError for an empty input."""
         head = bytearray()
         for chunk in self.chunks():
             head += chunk
-            if len(head) >= SAMPLE:
+            if len(head) >= size:
                 break
         if not head.strip():
             raise self.error("is empty", "give a file with messages")
-        return bytes(head[:SAMPLE])
+        return bytes(head[:size])
 
     def sibling(self, name: str) -> Path | None:
         """A file of this name in the same folder, where the input is a file and not a member of an archive."""

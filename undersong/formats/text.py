@@ -36,7 +36,7 @@ def sniff(sample: FormatSample) -> bool:
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation; raises InputError where no turn is found or the file is too large for one."""
     notes = SkipLog()
-    lines = _text(source).split("\n")
+    lines = whole_text(source).split("\n")
     fenced = _fenced(lines)
     heads = {
         number: header for number, line in enumerate(lines) if not fenced[number] and (header := turn_header(line))
@@ -68,7 +68,8 @@ def read(source: TextSource) -> Iterator[Item]:
     yield from notes.problems()
 
 
-def _text(source: TextSource) -> str:
+def whole_text(source: TextSource) -> str:
+    """The text of an input that is read at once; raises InputError where it is too long or no UTF-8."""
     whole = bytearray()
     for chunk in source.chunks():
         whole += chunk
