@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The ritual: `python3 make.py demo | test | check | lock`; needs Python 3.11 or later and nothing else.
+"""The ritual: `python3 make.py demo | test | check | docs | lock`; needs Python 3.11 or later and nothing else.
 
 demo   set up an environment of its own and audit the shipped sample into undersong-report/
 test   set up an environment of its own and run linter, type checker and tests (--quick: the fast ones)
 check  the linter and the type checker alone
+docs   build the documentation site into build/docs
 lock   write the locked requirements again (needs uv)
 """
 
@@ -82,6 +83,13 @@ def test() -> None:
     run(PYTHON, "-m", "pytest", *spread, *arguments)
 
 
+def docs() -> None:
+    """The documentation site; a warning is an error."""
+    environment("dev.txt")
+    run(PYTHON, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/docs")
+    print(f"open {ROOT / 'build' / 'docs' / 'index.html'}")
+
+
 def lock() -> None:
     """Lock versions and hashes for every platform, without any address."""
     for name, options in (("core", []), ("dev", ["--group", "dev"])):
@@ -103,7 +111,7 @@ def lock() -> None:
         )
 
 
-VERBS = {"demo": demo, "test": test, "check": check, "lock": lock}
+VERBS = {"demo": demo, "test": test, "check": check, "docs": docs, "lock": lock}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in VERBS:
