@@ -107,6 +107,9 @@ FORMATS: tuple[Format, ...] = (
         "wildchat",
         "a 'conversation' beside its id and model",
     ),
+    Format(
+        "otel", "OpenTelemetry or Phoenix traces (JSON or JSONL)", "otel", "'resourceSpans', or spans with a 'context'"
+    ),
     Format("telegram", "Telegram export (result.json)", "telegram", "'messages' with 'from_id'"),
     Format("slack", "Slack export (ZIP or folder)", "slack", "messages with a 'ts' such as \"1767348000.000100\""),
     Format("discord", "Discord channels of DiscordChatExporter (JSON)", "discord", "a 'guild' and a 'channel'"),

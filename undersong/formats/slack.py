@@ -65,7 +65,7 @@ def _message(value: Any, ref: SourceRef, key: str, names: dict[str, str], notes:
     """A message of a person or bot; nothing for what Slack itself says, which is noted."""
     if not isinstance(value, dict):
         raise RecordError("a message that is not an object")
-    if value.get("type") != "message" or (value.get("subtype") or "") not in SPOKEN:
+    if value.get("type") != "message" or str(value.get("subtype") or "") not in SPOKEN:
         notes.add("notice of Slack (joined, topic, deleted), not read", ref)
         return
     text = values.string(value.get("text")) or ""
