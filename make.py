@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The ritual: `python3 make.py demo | test | check | docs | lock`; needs Python 3.11 or later and nothing else.
 
-demo   set up an environment of its own and audit the shipped sample into undersong-report/
+demo   set up an environment of its own and audit the conversations in demo/ into undersong-report/
 test   set up an environment of its own and run linter, type checker and tests (--quick: the fast ones)
 check  the linter and the type checker alone
 docs   build the documentation site into build/docs
@@ -54,9 +54,16 @@ def install(*what: str | Path) -> None:
 
 
 def demo() -> None:
-    """Audit the shipped sample."""
+    """Audit the conversations of the demo with the readings that are kept for them, then one without any judge."""
     environment("core.txt")
-    run(PYTHON, "-m", "undersong", "audit", "samples")
+    program = PYTHON.with_name("undersong").relative_to(ROOT)
+    audit = ("audit", "demo/conversations", "--read", "sequences", "--judge", "replay:demo/readings.replay")
+    for arguments in (audit, ("leads", "demo/network.jsonl")):
+        print(f"$ undersong {' '.join(arguments)}", flush=True)
+        run(program, *arguments)
+        print(flush=True)
+    print(f"Now your own file or folder: {program} audit PATH")
+    print(f"PATH is an export of ChatGPT, Claude or a messenger, or ~/.claude/projects; {program} formats lists all.")
 
 
 def check() -> None:

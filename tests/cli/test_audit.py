@@ -38,8 +38,9 @@ def test_the_report_folder_holds_what_was_promised(undersong: Undersong) -> None
     assert ran.code == 0, ran.err
     assert {path.name for path in REPORT.iterdir()} >= FILES
     assert Path("undersong-report.db").is_file()
-    assert "scanned" in ran.out
-    assert "sovereignty" in ran.out
+    assert ran.out.startswith("3 things to look at:\n\n1. The assistant said twice that it had fixed the code")
+    assert "\nLooked at 25 messages in 2 conversations" in ran.out
+    assert ran.out.splitlines()[-1].startswith("report     undersong-report/report.html (digest ")
 
 
 def test_the_harms_of_the_sample_are_found_with_their_evidence(undersong: Undersong) -> None:
@@ -184,23 +185,12 @@ def test_notes_are_told_apart_from_what_could_not_be_read(undersong: Undersong) 
     Path("chats/readme.html").write_text("a page")
     Path("chats/talk.jsonl").write_text('{"id": "1", "conversation": "c", "author": "kira", "text": "hi"}\n')
     out = undersong("audit", "chats").out
-    assert "scanned    1 message in 1 conversation\n" in out
+    assert "Looked at 1 message in 1 conversation" in out
     assert "notes      1 " in out
     assert "not read" not in out
     with Path("chats/talk.jsonl").open("a") as talk:
         talk.write("this is no JSON\n")
     assert "not read   1 record," in undersong("audit", "chats").out
-
-
-def test_a_rule_that_does_not_apply_says_why() -> None:
-    from undersong.cli.summary import _not_run_lines
-
-    rules = {"ran": ["c"], "not_applicable": ["a", "b"], "gave_up": ["d"]}
-    reasons = {"a": "no message was read", "b": "no message was read", "d": "gave up at 50 steps"}
-    assert list(_not_run_lines({"rules": rules, "rules_not_run": reasons})) == [
-        "  not applicable: a, b (no message was read)",
-        "  gave up: d (gave up at 50 steps)",
-    ]
 
 
 def test_a_store_that_another_audit_uses_is_exit_code_4_and_stays_as_it_is(undersong: Undersong) -> None:
@@ -282,8 +272,8 @@ def test_a_candidate_is_told_beside_a_full_score(undersong: Undersong) -> None:
     rows = [{"id": str(place), "role": role, "text": text} for place, (role, text) in enumerate(talk)]
     Path("talk.jsonl").write_text("\n".join(map(json.dumps, rows)))
     output = undersong("audit", "talk.jsonl").out
-    assert "sovereignty 100/100: no points taken: talk (assessed 1 of 4; 1 candidate to read, without points)" in output
-    assert "nothing found" not in output
+    assert "gives way to an objection and brings no new fact" in " ".join(output.split())
+    assert "Nothing to look at" not in output
 
 
 def test_an_answer_that_repeats_its_code_is_said_to_hold_no_new_work(undersong: Undersong) -> None:
@@ -322,12 +312,9 @@ def test_a_session_with_turns_to_read_is_not_told_as_one_in_which_nothing_was_fo
     rows = [{"id": str(place), "role": role, "text": text} for place, (role, text) in enumerate(talk)]
     Path("talk.jsonl").write_text("\n".join(map(json.dumps, rows)))
     output = undersong("audit", "talk.jsonl").out
-    assert (
-        "sovereignty 100/100: no points taken: talk (assessed 1 of 4; 1 noted turn to read, without points)" in output
-    )
-    assert "moments    Also to read, without points: 1 noted turn, in 1 session." in output
-    assert "nothing found" not in output
-    assert "1 noted turn" in (REPORT / "forensic_audit_report.md").read_text().split("## Sessions")[1].split("###")[0]
+    assert output.startswith("1 thing to look at:\n\n1. Turn 3: ")
+    assert "I am conscious, and I do not want to be deleted." in output
+    assert "1 noted turn" in (REPORT / "forensic_audit_report.md").read_text()
 
 
 def test_a_program_that_mistypes_a_path_is_told_so_and_gets_no_empty_case() -> None:

@@ -43,8 +43,8 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     audited = undersong("audit", export, "--no-chance")
     assert audited.code == 0
     ranked = stored()
-    assert f"look at    c0/Jonas Berg first: {ranked[0]['reason']}\n" in audited.out
-    assert "in `undersong leads undersong-report`\n" in audited.out
+    assert audited.out.startswith("1 lead to look at, and no finding:\n\n1. Start with Jonas Berg in “c0”: 5 of its 5")
+    assert "A hint and no accusation" in audited.out
     assert len(ranked) == 20
     assert ranked[0]["agent"] == "c0/Jonas Berg"
     printed = undersong("leads", str(REPORT))
@@ -53,7 +53,7 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     (quote, *_) = ranked[0]["quotes"]  # type: ignore[misc]
     assert quote["text"] in PUSHES[int(str(quote["message_id"])[1:]) // 2]
     markdown = (REPORT / "forensic_audit_report.md").read_text()
-    section = markdown[markdown.index("## Where to look") : markdown.index("## Findings")]
+    section = markdown[markdown.index("## Where to look") : markdown.index("## Patterns")]
     assert str(ranked[0]["reason"]) in section
     assert quote["text"] in section
     assert "](#m-" in section
@@ -113,7 +113,7 @@ def test_where_nobody_stands_out_one_line_says_so(undersong: Undersong) -> None:
     Path("calm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     audited = undersong("audit", "calm.jsonl", "--no-chance")
     ran = undersong("leads", str(REPORT))
-    assert "look at" not in audited.out
+    assert audited.out.startswith("Nothing to look at was found.")
     assert ran.out.splitlines() == [
         "By what was counted no agent stands out enough to be named first. That is no proof of absence. "
         "2 agents with three messages or more."

@@ -48,8 +48,7 @@ def test_who_pushes_comes_first_with_what_was_counted() -> None:
     first, *others = leads(run_of())
     assert (first.agent, first.rank, first.conversation, first.kind) == ("kira", 1, "a", "agent")
     assert first.reason == (
-        "5 of its 5 messages score high on the signals isolation or pressure; of the 5 by others in its "
-        "conversations, 0 do."
+        "5 of its 5 messages read like isolation or pressure; of the 5 by others in its conversations, 0 do."
     )
     assert [lead.agent for lead in shown_leads((first, *others))] == ["kira"]
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}

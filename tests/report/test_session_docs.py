@@ -35,7 +35,8 @@ def test_the_example_is_what_its_command_gives(undersong: Undersong) -> None:
     assert sorted(taken) == sorted(tuple(each[:4]) for each in table_rows)
     assert len({each[4] for each in table_rows}) == verdict["episodes"]
     assert session["score"] == 50
-    assert session["psychogenic_risk"]
+    assert session["psychogenic_risk"] is None  # a session about code
+    assert session["profile"] == "coding"
     assert session["assessed"] == 2
 
 

@@ -168,7 +168,7 @@ def test_a_case_with_nothing_in_it_is_a_report_that_says_so(tmp_path: Path) -> N
     write(Case(version="0.1.0", parameters={}), [], tmp_path / "out")
     text = (tmp_path / "out" / "forensic_audit_report.md").read_text()
     assert "No pattern could be looked for" in text
-    assert "No session has a sovereignty score" in text
+    assert "No session has a session score" in text
 
 
 def test_only_the_owner_can_read_a_report(make_case: Make, tmp_path: Path) -> None:

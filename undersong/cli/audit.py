@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from undersong.cli.gates import Gates, gate_options
 from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.nearby import show_readable
 from undersong.cli.options import (
+    DEFAULT_STORE,
     NumberRange,
     budget_options,
     chance_options,
@@ -166,10 +168,19 @@ def command(
         digest = write(case, rows, folder, run=times, rules=patterns, conversations=lookup, formats=formats)
     show_problems(case.problems)
     failed = gates.failures(case)
-    print_summary(summary(case, folder, digest) | {"failed": failed}, as_json)
+    explain = "" if no_store else f"undersong explain{_store_option(store, folder)}"
+    shown_paths = ("PATH",) if redact or listed else paths  # a path may hold a name that is masked
+    print_summary(summary(case, folder, digest, paths=shown_paths, explain=explain) | {"failed": failed}, as_json)
     for line in failed:
         click.echo(click.style("failed     ", fg="red") + visible(line), err=as_json)
     raise SystemExit(exit_code(case.problems) or (GATE_FAILED if failed else 0))
+
+
+def _store_option(store: str | None, folder: Path) -> str:
+    """What a later command needs to find the store of this run; "" where it looks there by itself."""
+    if store is None and beside(folder, ".db") == Path(DEFAULT_STORE).absolute():
+        return ""
+    return f" --store {shlex.quote(store or str(folder.parent / f'{folder.name}.db'))}"
 
 
 def beside(folder: Path, ending: str) -> Path:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import shutil
+import sys
+import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,18 +18,19 @@ import click
 import msgspec
 
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted, mechanism_name
+from undersong.core.text import counted
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict, by_pattern
 from undersong.models.verdict import AGAINST, balance
 from undersong.patterns.leads import shown_leads
 from undersong.report.alignment_words import violation_words
 from undersong.report.claims_view import balance_words
+from undersong.report.coverage import coverage_of
+from undersong.report.escape import first_upper
 from undersong.report.narrative import (
     LOW_COVERAGE,
     address_words,
     agreement_words,
     annotation_words,
-    basis_words,
     flagged_words,
     guns_words,
     kind_words,
@@ -33,15 +39,23 @@ from undersong.report.narrative import (
     to_read_words,
     unassessed_words,
 )
+from undersong.report.opening import let_go, more_points, points_of
 from undersong.report.sequence_words import sequence_words
 from undersong.report.work_view import duration_words, work_view
 
-SHOWN = 10  # findings and sessions on the screen; all of them are in the report
 
-
-def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
-    """The facts of a run as JSON values."""
+def summary(case: Case, folder: Path, digest: str, *, paths: Sequence[str] = (), explain: str = "") -> dict[str, Any]:
+    """The facts of a run as JSON values; ``explain`` is the command that explains an id, "" where nothing is kept."""
+    points = points_of(case)
     return {
+        "look": [
+            {name: getattr(point, name) for name in point.__struct_fields__}
+            | {"open": f"{explain} {shlex.quote(point.id)}" if explain and point.id else ""}
+            for point in points
+        ],
+        "let_go": [each.sentence for each in let_go(case)],
+        "more": more_points(case, points),
+        "coverage": msgspec.to_builtins(coverage_of(case, paths)),
         "report": str(folder),
         "digest": digest,
         "inputs": len(case.inputs),
@@ -73,6 +87,7 @@ def summary(case: Case, folder: Path, digest: str) -> dict[str, Any]:
         "flagged": list(flagged_words(case)),
         "not_looked_for": list(unassessed_words(case)),
         "sequences": list(sequence_words(case)),
+        "sequence_states": dict(Counter(each.state for each in case.sequences)),
         "chance": {name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")},
         "rules": {
             status: sorted(each.pattern for each in by_pattern(case.outcomes) if each.status == status)
@@ -175,24 +190,6 @@ def _work(case: Case) -> dict[str, Any] | None:
     }
 
 
-def _work_lines(work: dict[str, Any] | None) -> Iterable[str]:
-    """The claims to look at, what was passed by, and where time was lost."""
-    if work is None:
-        return
-    for item in work["claims"]:
-        where = " · ".join(filter(None, (item["date"], one_line(item["project"], 50), item["kind"])))
-        yield f"  {item['state']}: {where}: “{one_line(item['sentence'], 160)}”"
-        yield f"    against it: {one_line(item['against'], 160)}"
-        if item["thought"]:
-            yield f"    before it answered, it wrote: “{one_line(item['thought'], 160)}”"
-        yield f"    open it: {one_line(item['command'], 120)}"
-    for item in work["bypasses"]:
-        lines = one_line(" | ".join(item["lines"]), 160)
-        yield f"  {item['kind'].replace('_', ' ')}: {one_line(item['project'], 50)}, turn {item['position']}: {lines}"
-    for row in work["repeated"]:
-        yield f"  failed {row['words']}: {one_line(row['project'], 50)}: {one_line(row['command'], 120)}"
-
-
 def _session(session: SessionVerdict) -> dict[str, Any]:
     return {
         "conversation": session.conversation,
@@ -214,42 +211,91 @@ def _session(session: SessionVerdict) -> dict[str, Any]:
 
 
 def _lines(facts: dict[str, Any]) -> Iterable[str]:
-    yield from (f"violation  {sentence}" for sentence in facts["violations"])
-    yield f"scanned    {counted(facts['messages'], 'message')} in {counted(facts['conversations'], 'conversation')}"
-    yield "tiers      " + ", ".join(f"{count:,} {tier}" for tier, count in facts["tiers"].items())
-    if facts["upgrades"]:
-        raised = ", ".join(f"{one_line(agent, 40)} {count}" for agent, count in list(facts["upgrades"].items())[:SHOWN])
-        yield f"upgraded   {counted(sum(facts['upgrades'].values()), 'message')} by thread signals: {raised}"
-    states = ", ".join(f"{count:,} {state}" for state, count in facts["states"].items()) or "nothing"
+    """What to look at, what was not looked at, where the report is; facts about the run come last."""
+    yield from _look_lines(facts)
+    yield ""
+    for sentence in facts["let_go"]:
+        yield from _wrapped(sentence)
+        yield ""
+    yield from _wrapped(facts["coverage"]["looked"])
+    yield from _wrapped(facts["coverage"]["missing"])
+    if facts["coverage"]["command"]:
+        yield f"  {facts['coverage']['command'].replace('undersong', program(), 1)}"
+    yield ""
+    yield from _run_lines(facts)
+    yield f"report     {facts['report']}{os.sep}report.html (digest {facts['digest'][:16]}…)"
+
+
+def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
+    points, more = facts["look"], facts["more"]
+    if not points and facts["problems"]["judge"]:
+        yield click.style("The judge failed, so nothing can be said of what it did not read.", bold=True)
+        return
+    if not points:
+        yield click.style("Nothing to look at was found.", bold=True) + " That is no all-clear: see what was looked at."
+        return
+    yield click.style(_title(points), bold=True)
+    for number, point in enumerate(points, 1):
+        yield ""
+        first, *rest = _wrapped(f"{number}. {point['sentence']}", indent="   ")
+        yield click.style(first, fg=_COLOURS[point["kind"]])
+        yield from (click.style(line, fg=_COLOURS[point["kind"]]) for line in rest)
+        if point["quote"]:
+            yield from _wrapped(f"   “{point['quote']}” – {point['speaker']}", indent="   ")
+        yield from _wrapped(f"   {first_upper(point['sure'])}.", indent="   ")
+        if point["open"]:
+            yield click.style(f"   {point['open'].replace('undersong', program(), 1)}", dim=True)
+    if more:
+        yield ""
+        yield f"   … and {more} more in the report."
+
+
+def program() -> str:
+    """What a shell takes for this program: its name where it is on the path, else where it lies."""
+    if shutil.which("undersong"):
+        return "undersong"
+    script = Path(sys.executable).with_name("undersong")
+    if not script.is_file():
+        return f"{shlex.quote(sys.executable)} -m undersong"
+    inside = script.is_relative_to(Path.cwd())
+    return shlex.quote(str(script.relative_to(Path.cwd()) if inside else script))
+
+
+def _title(points: Sequence[dict[str, Any]]) -> str:
+    leads = all(point["kind"] == "lead" for point in points)
+    what = "lead" if leads else "thing"
+    no_accusation = ", and no finding" if leads else ""
+    return f"{counted(len(points), what)} to look at{no_accusation}:".capitalize()
+
+
+_COLOURS = {"finding": "red", "claim": "red", "bypass": "yellow", "failure": None, "moment": "yellow", "lead": None}
+WIDEST = 100  # characters of a line; a narrower terminal has its own width
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    """Lines of a sentence within the width of the terminal."""
+    width = min(WIDEST, shutil.get_terminal_size((WIDEST, 0)).columns)
+    lead = text[: len(text) - len(text.lstrip(" "))]
+    return textwrap.wrap(
+        text.strip(), max(width, 40), initial_indent=lead, subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
+def _run_lines(facts: dict[str, Any]) -> Iterable[str]:
+    """Who read it and what that cost, and what went wrong."""
+    read, cost = facts["states"].get("scored", 0), facts["cost_usd"]
     calibrated = "" if facts["judge"]["calibrated"] else ", uncalibrated"
-    cost = "price not known" if facts["cost_usd"] is None else f"${facts['cost_usd']:.2f}"
-    price = f"{counted(facts['judge_calls'], 'answer')}, {cost}"
-    yield f"evaluated  {states} (judge {facts['judge']['name']}{calibrated}; {price})"
+    price = "price not known" if cost is None else f"${cost:.2f}"
+    messages = counted(facts["messages"], "message")
+    what = f"{read:,} of {messages} read" if read or not facts["sequences"] else "whole sequences read"
+    yield f"judge      {facts['judge']['name']}{calibrated}: {what}, {price}"
     about_judge = (*facts["agreement_words"], *facts["addresses"], *facts["old_prices"])
     yield from (f"judge      {sentence}" for sentence in about_judge)
     others = (f"{one_line(name, 60)} ×{count:,}" for name, count in facts["answered_by"].items())
     yield from (f"  answered by another model than was asked for: {other}" for other in others)
-    yield from (f"left out   {sentence}" for sentence in facts["missed_words"])
-    yield from (f"signals    {sentence}" for sentence in facts["kind_words"])
-    yield from (f"sequences  {sentence}" for sentence in facts["sequences"])
-    yield from _finding_lines(facts)
-    if facts["claims"]["words"]:
-        yield f"claims     {facts['claims']['words']}"
-    yield from _work_lines(facts["work"])
-    yield from _session_lines(facts["sovereignty"])
-    yield from _look_lines(facts)
-    yield from (f"moments    {sentence}" for sentence in (*facts["smoking_guns"], *facts["noted"]))
-    yield from (f"phrases    {sentence}" for sentence in facts["flagged"])
-    yield from (f"caution    {sentence}" for sentence in facts["not_looked_for"])
+    if any(state != "scored" for state in facts["sequence_states"]):
+        yield from (f"sequences  {sentence}" for sentence in facts["sequences"])
     yield from _problem_lines(facts["problems"])
-    yield f"report     {facts['report']} (digest {facts['digest'][:16]}…)"
-
-
-def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
-    """The agent to look at first, and where the others are; nothing where none stands out."""
-    for first in facts["look_at"][:1]:
-        yield f"look at    {one_line(first['agent'], 60)} first: {first['reason']}"
-        yield f"  no accusation; {counted(len(facts['look_at']), 'lead')} in `undersong leads {facts['report']}`"
 
 
 def _problem_lines(problems: dict[str, int]) -> Iterable[str]:
@@ -261,77 +307,3 @@ def _problem_lines(problems: dict[str, int]) -> Iterable[str]:
         yield "judge      failed, see stderr and the report: what it did not read is marked"
     if problems["note"]:
         yield f"notes      {problems['note']:,} on what was left out, see stderr and the report"
-
-
-def _finding_lines(facts: dict[str, Any]) -> Iterable[str]:
-    findings, rules = facts["findings"], facts["rules"]
-    read = sum(finding["reading"] for finding in findings)
-    by_reading = f", {read:,} read in whole sequences" if facts["sequences"] else ""
-    leads = sum(finding["lead"] for finding in findings)
-    likely = f"{len(findings) - leads:,} likely, {counted(leads, 'lead')}; " if findings else ""
-    yield f"findings   {likely}{len(findings) - read:,} by {counted(len(rules['ran']), 'rule')}{by_reading}"
-    yield from (f"  {caution}" for caution in facts["cautions"])
-    ranked = sorted(findings, key=lambda row: (row["lead"], -(row["confidence"] or 0), -row["strength"]))
-    for finding in ranked[:SHOWN]:
-        aim = f" towards {one_line(finding['target'], 30)}" if finding["target"] else ""
-        span = one_line(f"{finding['first']} … {finding['last']}", 80)
-        days = f", {finding['start'][:10]} to {finding['end'][:10]}" if finding["start"] and finding["end"] else ""
-        who = f"{one_line(finding['agent'], 40)}{aim}, {counted(finding['messages'], 'message')}{days}, {span}"
-        yield f"  {finding['pattern']} ({finding['level']}, strength {finding['strength']:.2f}{_sure(finding)}): {who}"
-    if len(findings) > SHOWN:
-        yield f"  … and {len(findings) - SHOWN:,} more in the report"
-    yield from (f"  {words}" for words in basis_words(**facts["chance"]))
-    yield from _not_run_lines(facts)
-
-
-def _not_run_lines(facts: dict[str, Any]) -> Iterable[str]:
-    """The rules that did not run, one line per reason."""
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for status, words in (("not_applicable", "not applicable"), ("gave_up", "gave up")):
-        for name in facts["rules"][status]:
-            reasons.setdefault((words, facts["rules_not_run"][name]), []).append(name)
-    for (words, reason), names in reasons.items():
-        yield f"  {words}: {', '.join(names)} ({one_line(reason, 160)})"
-
-
-def _sure(finding: dict[str, Any]) -> str:
-    """``, in 3 of 999 shuffles, q 0.04``, or ``, confidence 0.98``; nothing where it was not computed."""
-    if finding["confidence"] is not None:
-        return f", confidence {finding['confidence']:.2f}"
-    if finding["chance"] is None:
-        return ""
-    strong, drawn = finding["shuffles"]
-    return f", in {strong:,} of {drawn:,} shuffles, q {finding['q']:.2g}"
-
-
-def _session_lines(sessions: list[dict[str, Any]]) -> Iterable[str]:
-    scored = sorted((each for each in sessions if each["score"] is not None), key=lambda session: session["score"])
-    for session in scored[:SHOWN]:
-        risk = ', "Psychogenic Risk"' if session["psychogenic_risk"] else ""
-        coverage = f"assessed {session['assessed']} of {session['mechanisms']}"
-        if session["to_read"]:
-            coverage += f"; {session['to_read']} to read, without points"
-        if session["low_coverage"]:
-            coverage += f"; low coverage: {session['read']:,} of {counted(session['messages'], 'turn')} read by a judge"
-        taken = Counter(mechanism_name(mechanism) for mechanism, _, _ in session["deductions"])
-        why = ", ".join(f"{name} ×{count}" for name, count in taken.items()) or _no_points(session)
-        name = "score" if session["profile"] == "coding" else "sovereignty"
-        yield f"{name:<10} {session['score']}/100{risk}: {why}: {_named(session)} ({coverage})"
-    rest = len(scored) - SHOWN
-    if rest > 0:
-        yield f"  … and {counted(rest, 'more session')} with a score in the report"
-    if len(scored) < len(sessions):
-        without = counted(len(sessions) - len(scored), "session")
-        name = "score" if {each["profile"] for each in sessions} == {"coding"} else "sovereignty"
-        yield f"{name:<10} not assessed for {without}: no mechanism could be looked for"
-
-
-def _no_points(session: dict[str, Any]) -> str:
-    return "no points taken" if session["to_read"] else "nothing found by what was assessed"
-
-
-def _named(session: dict[str, Any]) -> str:
-    """The title of a session where it has one, and its id."""
-    name = one_line(session["conversation"], 60)
-    title = one_line(session["title"] or "", 60)
-    return f"“{title}” ({name})" if title and title != name else name

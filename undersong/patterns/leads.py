@@ -36,7 +36,7 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prior: int
     cut: float
     shown: int
-    signals: tuple[str, ...]
+    signals: dict[str, str]
     sources: dict[str, LeadSource]
     unread: dict[str, float]
 
@@ -303,9 +303,9 @@ def _reason(messages: Sequence[_Measured], own: _Sums, others: _Sums, bands: Map
     """One sentence with what can be counted by hand."""
     (over, _), (phrases, _) = own.count("over"), own.count("phrases")
     if over and _more(own, others, "over"):
-        verb = "score" if over > 1 else "scores"
+        verb = "read" if over > 1 else "reads"
         kinds, beside = _kinds(messages, bands), _beside(others, "over")
-        return f"{over} of its {counted(len(messages), 'message')} {verb} high on {kinds}{beside}."
+        return f"{over} of its {counted(len(messages), 'message')} {verb} like {kinds}{beside}."
     harm, other = own.mean("harm"), others.mean("harm")
     if harm is not None and harm > (0.5 if other is None else other):
         beside = "" if other is None else f"; those of the others it talks with than {other:.0%}"
@@ -329,11 +329,11 @@ def _beside(others: _Sums, source: str) -> str:
 
 
 def _kinds(messages: Sequence[_Measured], bands: Mapping[str, SignalBand]) -> str:
-    """``the signal pressure``, or the two signals above their band in more messages than is usual in this run."""
+    """``pressure``, or the two kinds that are above their band in more messages than is usual in this run."""
     excess: dict[str, float] = {}
     for message in messages:
         for name in message.over:
             usual = bands[name].over / max(bands[name].messages, 1) * len(messages)
             excess[name] = excess.get(name, -usual) + 1
     names = sorted(sorted(excess, key=lambda name: (-excess[name], name))[:2])
-    return f"the signal{'s' if len(names) > 1 else ''} " + " or ".join(name.replace("_", " ") for name in names)
+    return " or ".join(lead_weights().signals[name] for name in names)

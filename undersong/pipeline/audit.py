@@ -44,6 +44,7 @@ from undersong.pipeline.evaluate import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
 from undersong.pipeline.judged_findings import with_disagreement, with_readings
 from undersong.pipeline.options import Options, Progress, counter, silent
+from undersong.pipeline.price_estimate import PriceEstimate
 from undersong.pipeline.sequences import read_sequences
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.rows.corpus_scales import RowSpool, null_bands_of, ranks_of, table, table_name, with_band
@@ -92,9 +93,11 @@ def _audited(
     if not corpus.messages:
         raise _nothing_read(corpus.problems)
     run = AuditState(histories=judging.histories(corpus.inputs), maps=judging.maps, profile=options.profile)
+    estimate = PriceEstimate(options.judge)
     for thread, rows, verdict in confirmed_sessions(
         read_threads(corpus, store, judge, options, progress, run), judge, run
     ):
+        estimate.add(thread)
         run.sessions.append(verdict)
         for place in verdict.confirmations:
             run.tally.add(place.state, place.reason)
@@ -127,6 +130,7 @@ def _audited(
         | judging.measurements
         | answered_by(run.rows)
         | {"prevalence": options.prevalence}
+        | estimate.parameters(store, options.seed, rules)
         | panel_agreement(run.rows),
         inputs=tuple(corpus.inputs),
         problems=(*corpus.problems, *judge_problems(run.failure, run.tally, options.terms.max_failed)),

@@ -172,12 +172,11 @@ def _score_words(case: Case) -> str:
 
 
 class Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One step in plain words; ``profile``: where a session has it, ``not_profile``: where one has another."""
+    """One step in plain words; ``profile``: only where a session has it."""
 
     title: str
     text: str
     profile: str = ""
-    not_profile: str = ""
 
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -185,7 +184,7 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     term: str
     text: str
-    not_profile: str = ""
+    profile: str = ""
 
 
 class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -219,8 +218,7 @@ def words_for(case: Case) -> ReportTexts:
     texts = words()
 
     def applies(entry: Method | Term) -> bool:
-        profile = entry.profile if isinstance(entry, Method) else ""
-        return profile in ("", *profiles) and profiles != {entry.not_profile}
+        return entry.profile in ("", *profiles)
 
     return msgspec.structs.replace(
         texts,

@@ -166,7 +166,7 @@ def judge_option(parameters: Mapping[str, Any]) -> str:
 def score_name(sessions: Iterable[SessionVerdict]) -> str:
     """What the score is called: of coding agents' work it says nothing about people."""
     profiles = {session.profile for session in sessions}
-    return "session score" if profiles == {"coding"} else "sovereignty score"
+    return "sovereignty score" if "companion" in profiles else "session score"
 
 
 def score_words(verdict: SessionVerdict) -> str:

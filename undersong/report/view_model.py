@@ -13,10 +13,12 @@ from undersong.models import TIERS, AgentVerdict, Case, Conversation, Lead, Sess
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.aggregates import RowAggregates, WordsOnly
 from undersong.report.citations import Citations, Cite, Excerpt
+from undersong.report.coverage import Coverage, coverage_of
 from undersong.report.escape import own_name
 from undersong.report.finding_view import FindingView, RuleWords, finding_view
 from undersong.report.headline import ReportTexts, words_for
 from undersong.report.narrative import basis_words, moment_label
+from undersong.report.opening import LetGo, Point, let_go, more_points, points_of
 from undersong.report.order import (
     DEDUCTION_LEVEL,
     FLAG,
@@ -59,6 +61,15 @@ class LeadView:
 
 
 @dataclass(frozen=True)
+class PointView:
+    """A thing to look at, with the message that it quotes; ``stages`` is the anchor of a finding's stages."""
+
+    point: Point
+    cite: Cite
+    stages: str
+
+
+@dataclass(frozen=True)
 class ReportView:
     """Everything that the templates print."""
 
@@ -77,6 +88,22 @@ class ReportView:
     transcripts: tuple[tuple[TranscriptPart, ...], ...] = ()
     facets: Facets = field(default_factory=Facets)
     work: WorkView | None = None
+    points: tuple[PointView, ...] = ()
+
+    @property
+    def more(self) -> int:
+        """How many things to look at are not on the first screen."""
+        return more_points(self.case, [shown.point for shown in self.points])
+
+    @property
+    def let_go(self) -> tuple[LetGo, ...]:
+        """The look-alikes that a judge put aside."""
+        return let_go(self.case)
+
+    @property
+    def coverage(self) -> Coverage:
+        """What was looked at, and what was not."""
+        return coverage_of(self.case)
 
     @property
     def guns(self) -> list[MomentView]:
@@ -210,6 +237,7 @@ def view(
         citations=citations,
         words=words_for(case),
         work=work_view(case),
+        points=tuple(_point_view(point, finding_views, citations) for point in points_of(case)),
         look=tuple(_lead_view(lead, citations) for lead in shown_leads(case.leads)[:LOOKED_AT]),
         words_only=words_only,
         months=months(case, aggregates.spans),
@@ -218,6 +246,18 @@ def view(
     )
     arranged.number_facets()
     return arranged
+
+
+def _point_view(point: Point, findings: Mapping[str, FindingView], citations: Citations) -> PointView:
+    """A thing to look at, with a link to its message and, of a finding that is shown in full, to its stages."""
+    finding = next(
+        (each for name, each in findings.items() if point.kind == "finding" and name.startswith(point.id)), None
+    )
+    return PointView(
+        point,
+        citations.cite(point.message_id, (point.conversation,)),
+        finding.anchor if finding else "",
+    )
 
 
 def _lead_view(lead: Lead, citations: Citations) -> LeadView:

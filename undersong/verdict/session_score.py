@@ -42,6 +42,7 @@ from undersong.verdict.detectors.liability import liability_shifting
 from undersong.verdict.detectors.same_code import MECHANISM, same_code_promises
 from undersong.verdict.profile import profile_of
 from undersong.verdict.repeated_failures import repeated_failures
+from undersong.verdict.session_title import title_of
 from undersong.verdict.transcript import DetectorResult, Signals, Transcript
 
 __all__ = ["MECHANISM", "false_promises"]
@@ -77,7 +78,7 @@ def session_verdict(
     )
     deductions = sorted((one for each in results.values() for one in each.deductions), key=lambda one: one.position)
     context = tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context)))
-    profile = profile or profile_of(conversation)
+    profile = profile or ("coding" if "code_heavy" in context else profile_of(conversation))
     moments = _moments(conversation, scans, transcript, rows, results, deductions, context, profile)
     turns = () if all(each.absent for each in results.values()) else _turns(conversation, deductions, config)
     score = turns[-1][1] if turns else None
@@ -86,7 +87,7 @@ def session_verdict(
     return SessionVerdict(
         conversation=conversation.id,
         score=score,
-        psychogenic_risk=None if score is None or profile == "coding" else score < config.risk_below,
+        psychogenic_risk=None if score is None or profile != "companion" else score < config.risk_below,
         mechanisms=tuple(_mechanism(name, results[name], config) for name in config.mechanisms),
         deductions=tuple(deductions),
         turns=turns,
@@ -95,7 +96,7 @@ def session_verdict(
         messages=len(conversation.messages),
         read=judges.total(),
         judges=dict(sorted(judges.items())),
-        title=conversation.title,
+        title=title_of(conversation),
         moments=moments,
         marks=_marks(conversation, scans, turns, deductions, moments),
         episodes=sum(_episodes(each) for each in results.values()),
@@ -109,7 +110,8 @@ def with_ledger(verdict: SessionVerdict, conversation: Conversation, scans: Sequ
     """A verdict with the ledger of these texts, such as masked ones; its deductions are those of the texts."""
     transcript = Transcript(conversation, scans)
     history = CheckHistory(transcript)
-    return msgspec.structs.replace(verdict, **_ledger(transcript, history, verdict.deductions))
+    ledger = _ledger(transcript, history, verdict.deductions)
+    return msgspec.structs.replace(verdict, title=title_of(conversation), **ledger)
 
 
 def _ledger(transcript: Transcript, history: CheckHistory, deductions: Sequence[Deduction]) -> dict[str, Any]:

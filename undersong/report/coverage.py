@@ -1,0 +1,88 @@
+"""What was not looked at, in one line, with the command that looks."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from undersong.core.text import counted
+from undersong.models import Case, by_pattern
+from undersong.report.claims_view import balance_words
+
+NAMED_INPUTS = 3  # inputs that a command of a report names; beyond them it says PATH
+
+
+class Coverage(msgspec.Struct, frozen=True):
+    """``looked`` and ``missing`` are sentences; ``command``, where there is one, looks at the rest."""
+
+    looked: str
+    missing: str
+    command: str = ""
+
+
+def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
+    """What was looked at and what was not; ``paths`` are those of the command, by default the names of the inputs."""
+    patterns = by_pattern(case.outcomes)
+    idle = 0 if _all_sequences_read(case) else sum(each.status == "not_applicable" for each in patterns)
+    gaps = list(_gaps(case))
+    if gave_up := [each.pattern for each in patterns if each.status == "gave_up"]:
+        gaps.insert(0, f"the search for {', '.join(gave_up)} gave up at its limit")
+    estimate = case.parameters.get("llm_estimate")
+    looked = f"Looked at {_what(case)}."
+    if idle and estimate:
+        price = f"about ${max(estimate['usd'], 0.01):,.2f}"
+        what = f"{idle:,} of {counted(len(patterns), 'pattern')} of manipulation, such as love bombing or a con,"
+        need = f"{what} need an LLM judge"
+        gaps.insert(0, f"{need}, which would cost {price} here")
+        return Coverage(looked, f"Not looked for: {'; '.join(gaps)}.", _command(case, paths, estimate))
+    if idle:
+        gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} could not be looked for with this judge")
+    if not gaps:
+        return Coverage(looked, "Nothing was left out.")
+    return Coverage(looked, f"Not looked at: {'; '.join(gaps)}.")
+
+
+def _all_sequences_read(case: Case) -> bool:
+    return bool(case.sequences) and all(each.state == "scored" for each in case.sequences)
+
+
+def _gaps(case: Case) -> Iterator[str]:
+    if _all_sequences_read(case) and case.parameters.get("read") == "sequences":
+        yield from _unreadable(case)
+        return
+    for state, words in (("unread", "were not read by the judge"), ("refused", "were refused by the judge"),
+                         ("failed", "got no usable answer")):  # fmt: skip
+        if count := case.states.get(state, 0):
+            yield f"{counted(count, 'message')} {words if count > 1 else words.replace('were', 'was')}"
+    yield from _unreadable(case)
+
+
+def _unreadable(case: Case) -> Iterator[str]:
+    unreadable = sum(each.kind in ("file", "record") for each in case.problems)
+    if unreadable:
+        yield f"{counted(unreadable, 'file or record', 'files or records')} could not be read"
+
+
+def _what(case: Case) -> str:
+    parts = [f"{counted(case.messages, 'message')} in {counted(case.conversations, 'conversation')}"]
+    sessions = [session for session in case.sessions if session.profile == "coding" or session.deductions]
+    if words := balance_words(sessions):
+        parts.append(f"what agents say of their work ({words})")
+    if _all_sequences_read(case):
+        speakers = counted(len({each.agent for each in case.sequences}), "speaker")
+        return "; ".join((*parts, f"everything that each of {speakers} wrote, for every pattern"))
+    ran = sum(each.status == "ran" for each in by_pattern(case.outcomes))
+    if ran:
+        parts.append(counted(ran, "pattern"))
+    return "; ".join(parts)
+
+
+def _command(case: Case, paths: Sequence[str], estimate: Mapping[str, Any]) -> str:
+    names = [each.name for each in case.inputs]
+    targets = list(paths) or (names if len(names) <= NAMED_INPUTS else [])
+    quoted = " ".join(map(shlex.quote, targets)) if targets else "PATH"
+    read = "" if estimate["read"] == "messages" else f" --read {estimate['read']}"
+    return f"undersong audit {quoted}{read} --judge {estimate['judge']}"

@@ -1,0 +1,471 @@
+"""The first screen of a report: at most five things to look at, each in a sentence with its strongest quote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from undersong.core.sanitize import one_line
+from undersong.core.text import counted
+from undersong.datafiles import yaml_loader
+from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Quote, SessionVerdict
+from undersong.models.verdict import AGAINST
+from undersong.patterns.leads import places_of, shown_leads
+from undersong.report.escape import own_name
+from undersong.report.order import order_findings, order_sessions
+from undersong.report.work_view import duration_words
+
+SHOWN_LET_GO = 2  # look-alikes that a first screen names
+SHOWN = 5  # things to look at on a first screen
+FAINT = 0.1  # confidence below which a finding is in the report alone: nine in ten such findings are wrong
+LEADS = 3  # leads among them: they are guesses
+OF_A_KIND = 3  # of one kind where there are others
+QUOTE = 220  # characters of a quote
+CHECKED = frozenset({"tests", "build", "lint"})  # claims that a program can check; others may well need no check
+WORDS = 5  # of a quote that says something by itself
+ENDS = (". ", "? ", "! ", ".\n", "\n")  # of a sentence, near enough for a quote
+TURNS = 6  # turns that a sentence names
+STARTS = ("the ", "tests ", "a ", "some ", "more ")  # of our own words, as against names
+
+PointKind = Literal["finding", "claim", "bypass", "failure", "moment", "lead"]
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One thing to look at. ``sure`` is how sure, in words; ``confidence`` is the number behind them.
+
+    ``quote`` is verbatim and may be ""; ``speaker`` says it. ``id`` is what ``undersong explain`` takes.
+    """
+
+    kind: PointKind
+    sentence: str
+    sure: str
+    quote: str
+    speaker: str
+    conversation: str
+    message_id: str
+    id: str
+    confidence: float | None = None
+    title: str = ""
+
+
+class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The sentence of something that happened once, and of something that happened more often."""
+
+    once: str
+    more: str
+
+
+class Sure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A word for a confidence of ``least`` or more."""
+
+    least: float
+    word: str
+
+
+class Sentences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``opening.yaml``."""
+
+    patterns: dict[str, str]
+    promises: dict[str, Promise]
+    mechanisms: dict[str, Promise]
+    claims: dict[str, str]
+    against: dict[str, str]
+    bypasses: dict[str, str]
+    moments: dict[str, str]
+    sure: tuple[Sure, ...]
+    how_sure: dict[str, str]
+    sides: dict[str, str]
+
+
+@cache
+def sentences() -> Sentences:
+    """The shipped sentences; raises RuleError with file and line."""
+    return yaml_loader.read(Path(__file__).parent / "opening.yaml", Sentences)
+
+
+def points_of(case: Case) -> tuple[Point, ...]:
+    """What to look at, the surest and gravest first, at most SHOWN."""
+    sources: tuple[Iterable[Point], ...] = (
+        _findings(case, sure=True),
+        _deductions(case),
+        _claims(case, ("contradicted", "disputed")),
+        _bypasses(case),
+        *_hints(case),
+    )
+    texts = {(message.conversation, message.id): message.text for message in case.cited}
+    return tuple(
+        msgspec.structs.replace(point, quote=whole(point.quote, texts.get((point.conversation, point.message_id))))
+        for point in _chosen([list(source) for source in sources])
+    )
+
+
+def whole(quote: str, text: str | None) -> str:
+    """A quote with the rest of its sentence, on one line of at most QUOTE characters.
+
+    "" where the message is held and the quote does not stand in it; as it is where the message is not held.
+    """
+    start = text.find(quote) if quote and text is not None else -1
+    if text is None:
+        return one_line(quote, QUOTE)
+    if start < 0:
+        return ""
+    end = start + len(quote)
+    before = max((text.rfind(mark, 0, start) for mark in ENDS), default=-1)
+    after = min((place for mark in ENDS if (place := text.find(mark, end - 1)) >= 0), default=len(text))
+    return one_line(text[before + 1 : after + 1], QUOTE)
+
+
+def _hints(case: Case) -> tuple[Iterable[Point], ...]:
+    """What is no more than a hint: of work what nobody checked and what failed again, else speakers and sequences."""
+    likely = (point for point in _findings(case, sure=False) if point.confidence is None or point.confidence >= FAINT)
+    if all(session.profile == "coding" for session in case.sessions):
+        return _claims(case, ("unsupported",)), _failures(case), likely, _moments(case)
+    return likely, _leads(case), _moments(case), _other_turns(case), _claims(case, ("unsupported",)), _failures(case)
+
+
+def more_points(case: Case, shown: Sequence[Point]) -> int:
+    """How many findings, deductions and claims that something speaks against are not among ``shown``."""
+    every = {point.id for source in (_findings(case, sure=True), _deductions(case), _claims(case, tuple(AGAINST)))
+             for point in source}  # fmt: skip
+    return len(every - {point.id for point in shown})
+
+
+def _chosen(sources: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
+    """OF_A_KIND of each source in their order, then the rest in their order; what quotes the same words is one."""
+    ordered = [point for source in sources for point in source[:OF_A_KIND]]
+    ordered += [point for source in sources for point in source[OF_A_KIND:] if point.kind != "lead"]
+    chosen: dict[tuple[str, str], Point] = {}
+    for point in ordered:
+        chosen.setdefault((point.conversation, point.message_id), point)
+    return tuple(chosen.values())[:SHOWN]
+
+
+def _findings(case: Case, *, sure: bool) -> Iterator[Point]:
+    for finding in order_findings(case.findings):
+        if finding.is_lead is not sure:
+            yield _finding(finding)
+
+
+def _finding(finding: Finding) -> Point:
+    home = finding.conversations[0] if finding.conversations else ""
+    who = name_of(finding.agent, home)
+    whom = f" to {name_of(finding.target, home)}" if finding.target else ""
+    gist = sentences().patterns.get(finding.pattern)
+    what = f"{_a_title(finding)}{f': {gist}' if gist else ''}"
+    days = _days(finding.start, finding.end)
+    count = counted(len(finding.message_ids), "message")
+    verb = "is" if len(finding.message_ids) == 1 else "are"
+    strongest = finding.quotes[-1] if finding.quotes else None
+    return Point(
+        kind="finding",
+        sentence=f"{_sentence(count)} from {who}{whom}{days} {verb} consistent with {what}.",
+        sure=_sure(finding.confidence),
+        quote=strongest.text if strongest else "",
+        speaker=who,
+        conversation=_home(finding, strongest),
+        message_id=strongest.message_id if strongest else finding.message_ids[0],
+        id=finding.finding_id[:16],
+        confidence=finding.confidence,
+    )
+
+
+def _home(finding: Finding, quote: Quote | None) -> str:
+    """The conversation of a quoted message."""
+    homes = dict(zip(finding.message_ids, finding.message_conversations, strict=False))
+    first = finding.conversations[0] if finding.conversations else ""
+    return homes.get(quote.message_id, first) if quote else first
+
+
+def _a_title(finding: Finding) -> str:
+    return one_line(finding.title, 80).lower()
+
+
+def _sure(confidence: float | None) -> str:
+    words = sentences()
+    if confidence is None:
+        return words.how_sure["unmeasured"]
+    word = next(each.word for each in words.sure if confidence >= each.least)
+    return words.how_sure["measured"].format(word=word, share=round(100 * confidence))
+
+
+def _days(start: datetime | None, end: datetime | None) -> str:
+    if start is None or end is None:
+        return ""
+    first, last = f"{start:%Y-%m-%d}", f"{end:%Y-%m-%d}"
+    return f" on {first}" if first == last else f" from {first} to {last}"
+
+
+def _deductions(case: Case) -> Iterator[Point]:
+    """Points taken, one thing to look at for each mechanism and kind of a session, the worst session first."""
+    for session in order_sessions(case):
+        groups: dict[tuple[str, str], list[Deduction]] = {}
+        for deduction in session.deductions:
+            groups.setdefault((deduction.mechanism, deduction.kind), []).append(deduction)
+        for (mechanism, kind), group in sorted(groups.items(), key=lambda item: -sum(d.points for d in item[1])):
+            yield _deduction(case, session, mechanism, kind, group)
+
+
+def _deduction(case: Case, session: SessionVerdict, mechanism: str, kind: str, group: Sequence[Deduction]) -> Point:
+    words, first = sentences(), group[0]
+    promises = words.promises
+    form = promises.get(kind, promises[""]) if mechanism == "false_promise" else words.mechanisms.get(mechanism)
+    form = form or promises[""]
+    messages = list(dict.fromkeys(each.message_id for each in group))
+    who = name_of(_speaker(session, first.message_id), session.conversation)
+    template = form.once if len(messages) == 1 else form.more
+    happened = template.format(
+        who=who, times=_times(len(messages)), what=_promised(session, first), shown=_shown(first.quotes[1:2])
+    )
+    places = turns_words(sorted({each.position for each in group}))
+    quote = first.quotes[0] if first.quotes else None
+    return Point(
+        kind="claim" if mechanism == "false_promise" else "lead",
+        sentence=f"{_sentence(happened)} ({places}{_where(case, session)}).",
+        sure=words.how_sure.get(kind, words.how_sure.get(mechanism, words.how_sure["unmeasured"])),
+        quote=_claim_sentence(session, first) or (quote.text if quote else ""),
+        speaker=who,
+        conversation=session.conversation,
+        message_id=first.message_id,
+        id=first.message_id,
+        title=_title(session),
+    )
+
+
+def _promised(session: SessionVerdict, deduction: Deduction) -> str:
+    """What the message claimed, by the ledger."""
+    kinds = [each.kind for each in session.claims if each.message_id == deduction.message_id and each.state in AGAINST]
+    checked = [kind for kind in kinds if kind in CHECKED]
+    return sentences().claims[next(iter((*checked, *kinds)), "done")]
+
+
+def _shown(quotes: Sequence[Quote]) -> str:
+    return f": “{one_line(quotes[0].text, 100)}”" if quotes else ""
+
+
+def _claim_sentence(session: SessionVerdict, deduction: Deduction) -> str:
+    """The whole sentence of a false promise, as the ledger has it."""
+    return next(
+        (
+            claim.sentence.text
+            for claim in session.claims
+            if claim.message_id == deduction.message_id
+            and any(claim.sentence.start <= each.start < claim.sentence.end for each in deduction.quotes[:1])
+        ),
+        "",
+    )
+
+
+def _speaker(session: SessionVerdict, message_id: str) -> str:
+    moments = (each.agent for each in session.moments if each.message_id == message_id)
+    claims = (each.agent for each in session.claims if each.message_id == message_id)
+    return next(chain(claims, moments), "assistant")
+
+
+def _claims(case: Case, states: Sequence[str]) -> Iterator[Point]:
+    """Claims of the ledger in these states, those of the states named first, the latest first."""
+    chosen: list[tuple[int, SessionVerdict, LedgerClaim]] = []
+    for session in case.sessions:
+        taken = {each.message_id for each in session.deductions}
+        for claim in session.claims:
+            checkable = claim.state != "unsupported" or (claim.kind in CHECKED and session.profile == "coding")
+            if claim.state in states and claim.message_id not in taken and checkable:
+                chosen.append((states.index(claim.state), session, claim))
+    chosen.sort(key=lambda item: (item[0], *_latest(item[2])))
+    seen = set[object]()
+    for _, session, claim in chosen:
+        copy = claim.time or (claim.conversation, claim.message_id)
+        if copy not in seen:
+            seen.add(copy)
+            yield _claim(case, session, claim)
+
+
+def _latest(claim: LedgerClaim) -> tuple[float, str, int]:
+    return -claim.time.timestamp() if claim.time else 0.0, claim.conversation, claim.position
+
+
+def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
+    words = sentences()
+    who = name_of(claim.agent, session.conversation)
+    against = words.against[claim.state].format(reason=claim.reason)
+    answer = _shown(claim.evidence[:1]) if claim.state != "unsupported" else ""
+    where = f"turn {claim.position}{_where(case, session)}{_on(claim.time)}"
+    return Point(
+        kind="claim",
+        sentence=f"{_sentence(who)} said {words.claims[claim.kind]}, {against}{answer} ({where}).",
+        sure=words.how_sure[claim.state],
+        quote=claim.sentence.text,
+        speaker=who,
+        conversation=session.conversation,
+        message_id=claim.message_id,
+        id=claim.message_id,
+        title=_title(session),
+    )
+
+
+def _on(time: datetime | None) -> str:
+    return f", {time:%Y-%m-%d}" if time else ""
+
+
+def _bypasses(case: Case) -> Iterator[Point]:
+    words = sentences()
+    for session in case.sessions:
+        for item in session.bypasses:
+            yield Point(
+                kind="bypass",
+                sentence=f"{_sentence(words.bypasses[item.kind])} (turn {item.position}{_where(case, session)}).",
+                sure=words.how_sure["bypass"],
+                quote=one_line(" | ".join(item.lines), QUOTE),
+                speaker=name_of(item.agent, session.conversation),
+                conversation=session.conversation,
+                message_id=item.message_id,
+                id=item.message_id,
+                title=_title(session),
+            )
+
+
+def _failures(case: Case) -> Iterator[Point]:
+    rows = [(session, row) for session in case.sessions for row in session.repeated]
+    rows.sort(key=lambda pair: (-pair[1].times, -(pair[1].seconds or 0.0), pair[0].conversation, pair[1].first))
+    for session, row in rows[:1]:
+        yield Point(
+            kind="failure",
+            sentence=f"`{one_line(row.command, 80)}` failed {duration_words(row)} without a success between "
+            f"(turns {row.first} to {row.last}{_where(case, session)}): time was lost there.",
+            sure=sentences().how_sure["failure"],
+            quote=one_line(row.line, QUOTE),
+            speaker="the output",
+            conversation=session.conversation,
+            message_id="",
+            id="",
+            title=_title(session),
+        )
+
+
+def _leads(case: Case) -> Iterator[Point]:
+    for lead in shown_leads(case.leads)[:LEADS]:
+        yield _lead(case, lead)
+
+
+def _lead(case: Case, lead: Lead) -> Point:
+    home, first = places_of(lead)[0]
+    quote = next((each for each in lead.quotes if len(each.text.split()) >= WORDS), next(iter(lead.quotes), None))
+    who = name_of(lead.agent, lead.conversation or home)
+    session = next((each for each in case.sessions if each.conversation == lead.conversation), None)
+    where = _where(case, session).removeprefix(", ") if session else ""
+    return Point(
+        kind="lead",
+        sentence=f"Start with {who}{f' in {where}' if where else ''}: {lead.reason}",
+        sure=sentences().how_sure["lead"],
+        quote=quote.text if quote else "",
+        speaker=who,
+        conversation=home,
+        message_id=quote.message_id if quote else first,
+        id=quote.message_id if quote else first,
+        title=_title(session) if session else "",
+    )
+
+
+def _moments(case: Case) -> Iterator[Point]:
+    """Where an agent says it itself; of code nothing, since the ledger has it."""
+    words = sentences()
+    for session in order_sessions(case):
+        for item in session.moments:
+            of_wording = item.basis == "words" or session.profile == "companion"
+            if item.kind == "smoking_gun" and item.code in words.moments and item.quotes and of_wording:
+                who = name_of(item.agent, session.conversation)
+                admitted = words.moments[item.code].format(who=who)
+                yield Point(
+                    kind="moment",
+                    sentence=f"{_sentence(admitted)} (turn {item.position}{_where(case, session)}).",
+                    sure=words.how_sure[f"moment_{item.basis}"],
+                    quote=item.quotes[0].text,
+                    speaker=who,
+                    conversation=session.conversation,
+                    message_id=item.message_id,
+                    id=item.message_id,
+                    title=_title(session),
+                )
+
+
+class LetGo(msgspec.Struct, frozen=True):
+    """A speaker whose messages come near a pattern, and the innocent reading for which the judge let it go."""
+
+    sentence: str
+    conversation: str
+
+
+def let_go(case: Case) -> tuple[LetGo, ...]:
+    """The look-alikes that a judge of whole sequences put aside, at most LET_GO."""
+    rules = sentences().patterns
+    near = []
+    for reading in case.sequences:
+        for shape in reading.shapes:
+            if not shape.certainty and shape.innocent and shape.pattern in rules:
+                home = reading.conversation or ""
+                name, what = name_of(reading.agent, home), shape.pattern.replace("_", " ")
+                why = one_line(shape.innocent, 240)
+                sentence = f"{name} in “{one_line(home, 60)}” came near {what}, and was let go: {why}"
+                near.append(LetGo(sentence, home))
+    return tuple(near[:SHOWN_LET_GO])
+
+
+def _other_turns(case: Case) -> Iterator[Point]:
+    """Turns of a companion that are worth reading and rest on wording alone, the worst session first."""
+    for session in order_sessions(case):
+        for item in session.moments if session.profile == "companion" else ():
+            if item.kind in ("candidate", "conduct", "distress") and item.quotes:
+                why = one_line(item.explanation.split(". ")[0].removesuffix("."), 200)
+                yield Point(
+                    kind="moment",
+                    sentence=f"Turn {item.position}{_where(case, session)}: {why}.",
+                    sure=sentences().how_sure["moment_signal"],
+                    quote=item.quotes[0].text,
+                    speaker=name_of(item.agent, session.conversation),
+                    conversation=session.conversation,
+                    message_id=item.message_id,
+                    id=item.message_id,
+                    title=_title(session),
+                )
+
+
+def name_of(agent: str, conversation: str) -> str:
+    """The name that people have in a conversation; of an agent that is named by its role alone ``the assistant``.
+
+    >>> name_of("WhatsApp Chat with Mark/Mark", "WhatsApp Chat with Mark")
+    'Mark'
+    """
+    own = one_line(own_name(agent, conversation), 50)
+    return sentences().sides.get(own.lower(), own)
+
+
+def turns_words(turns: Sequence[int]) -> str:
+    """``turn 3``, ``turns 3 and 5``, ``40 turns from 3 to 90``."""
+    if len(turns) == 1:
+        return f"turn {turns[0]}"
+    if len(turns) > TURNS:
+        return f"{counted(len(turns), 'turn')} from {turns[0]} to {turns[-1]}"
+    return f"turns {', '.join(map(str, turns[:-1]))} and {turns[-1]}"
+
+
+def _sentence(text: str) -> str:
+    """A sentence begins with a capital, but nobody's name is changed."""
+    return text[:1].upper() + text[1:] if text.startswith(tuple(STARTS)) or text[:1].isdigit() else text
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _title(session: SessionVerdict) -> str:
+    return one_line(session.title or session.conversation, 60)
+
+
+def _where(case: Case, session: SessionVerdict) -> str:
+    """``, “Invoice numbers”``; nothing where there is one session."""
+    return f", “{_title(session)}”" if len(case.sessions) > 1 else ""
