@@ -107,6 +107,7 @@ FORMATS: tuple[Format, ...] = (
         "wildchat",
         "a 'conversation' beside its id and model",
     ),
+    Format("inspect", "Inspect AI logs (.eval or JSON)", "inspect_log", "'eval' and 'plan', or a sample's 'epoch'"),
     Format(
         "otel", "OpenTelemetry or Phoenix traces (JSON or JSONL)", "otel", "'resourceSpans', or spans with a 'context'"
     ),

@@ -26,7 +26,9 @@ BOMB_RATIO = 200  # text packs 3-20 times, deflate ends at 1,032 times
 BOMB_FREE = 64 << 20  # unpacked bytes below which the ratio is not looked at
 BOMB_TOTAL = 16 << 30  # unpacked bytes that no input may reach
 ZIP_MEMBERS = 20_000
-SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj", ".zip", ".txt", ".md", ".gz")
+ZSTD = 93  # the compression method's number in a ZIP
+LOCAL_HEADER = struct.Struct("<26xHH")  # of a member: the lengths of its name and of its extra field
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".zip", ".txt", ".md", ".gz")
 _UNPACK_ERRORS = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError, RuntimeError,
     ValueError, OverflowError, struct.error, LookupError,
@@ -198,7 +200,26 @@ class OpenInput(AbstractContextManager["OpenInput"]):
         return members
 
     def _opener(self, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+        if member.compress_type == ZSTD:
+            return lambda: self._zstd(member)
         return lambda: zipfile.ZipFile(self._handle).open(member)
+
+    def _zstd(self, member: zipfile.ZipInfo) -> IO[bytes]:
+        """A member packed with Zstandard, which Python reads from 3.14 on; raises InputError without a reader."""
+        try:
+            import zstandard
+        except ImportError as error:
+            remedy = "pip install 'undersong[zstd]', or unpack it yourself"
+            raise self._error(f"is packed with Zstandard ({member.filename})", remedy) from error
+        self._handle.seek(member.header_offset)
+        header = self._handle.read(LOCAL_HEADER.size)
+        if len(header) < LOCAL_HEADER.size:
+            raise self._error("is a damaged ZIP: a member is cut off", "get the file again from its origin")
+        start = self._handle.tell() + sum(LOCAL_HEADER.unpack(header))  # behind the name and the extra field
+        self._handle.seek(start)
+        packed = io.BufferedReader(cast(io.RawIOBase, _Window(self._handle, member.compress_size, self.name)))
+        stream = zstandard.ZstdDecompressor().stream_reader(packed, closefd=True)
+        return cast(IO[bytes], _ZstdStream(stream, zstandard.ZstdError))
 
     def _error(self, what: str, remedy: str) -> InputError:
         return InputError(what, where=self.name, remedy=remedy)
@@ -244,6 +265,24 @@ class _Window(io.RawIOBase):
         if not data and self._left and len(buffer):
             remedy = "read a copy that nothing writes to"
             raise InputError("changed while it was read", where=self._name, remedy=remedy)
+        return len(data)
+
+
+class _ZstdStream(io.RawIOBase):
+    """Unpacked bytes of a Zstandard reader, whose own error becomes the one that other packed inputs raise."""
+
+    def __init__(self, stream: IO[bytes], own_error: type[Exception]) -> None:
+        self._stream, self._own_error = stream, own_error
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        try:
+            data = self._stream.read(len(buffer))
+        except self._own_error as error:
+            raise zlib.error(str(error)) from error
+        buffer[: len(data)] = data
         return len(data)
 
 
