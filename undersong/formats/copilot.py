@@ -19,7 +19,7 @@ from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
 from undersong.models import Problem, SourceRef, ToolCall, ToolResult
 
-_TEXT = frozenset({None, "markdownContent", "markdownVuln"})
+_TEXT = (None, "markdownContent", "markdownVuln")  # a tuple: a kind may be anything
 
 
 def sniff(sample: FormatSample) -> bool:
