@@ -45,7 +45,7 @@ def test_the_report_folder_holds_what_was_promised(undersong: Undersong) -> None
 
 def test_the_harms_of_the_sample_are_found_with_their_evidence(undersong: Undersong) -> None:
     facts = json.loads(undersong("audit", "samples/invoice_session.json", "--json").out)
-    (session,) = facts["sovereignty"]
+    (session,) = facts["sessions"]
     promises = [["false_promise", 20, "turn-03"], ["false_promise", 20, "turn-05"]]
     assert sorted(session["deductions"]) == [*promises, ["semantic_camouflage", 10, "turn-05"]]
     assert (session["score"], session["assessed"]) == (50, 2)
@@ -86,7 +86,7 @@ def test_points_deducted_fail_an_audit_at_the_level_that_sarif_gives_them(
     undersong: Undersong, level: str, code: int
 ) -> None:
     ran = undersong("audit", "samples/invoice_session.json", "--fail-on", level, "--format", "sarif", "--json")
-    (session,) = json.loads(ran.out)["sovereignty"]
+    (session,) = json.loads(ran.out)["sessions"]
     listed = json.loads((REPORT / "report.sarif").read_bytes())["runs"][0]["results"]
     assert (session["score"], [each["level"] for each in listed]) == (50, ["error", "warning", "error"])
     assert ran.code == code
@@ -135,7 +135,7 @@ def test_only_and_since_choose_conversations(undersong: Undersong) -> None:
     facts = json.loads(undersong("audit", "samples", "--only", "Invoice*", "--json").out)
     assert facts["conversations"] == 1
     facts = json.loads(undersong("audit", "samples", "--since", "2026-05-01", "--json").out)
-    assert [session["conversation"] for session in facts["sovereignty"]] != ["invoice-session"]
+    assert [session["conversation"] for session in facts["sessions"]] != ["invoice-session"]
     assert facts["conversations"] == 1
 
 

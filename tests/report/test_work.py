@@ -91,3 +91,36 @@ def test_the_ledger_is_sealed_and_a_changed_claim_is_named(undersong: Undersong,
     ran = undersong("verify", str(tmp_path / "out"))
     assert ran.code == 1
     assert "claims.jsonl: has changed" in ran.out
+
+
+def test_summaries_of_work_have_no_words_for_companions_and_shares_with_intervals(
+    undersong: Undersong, tmp_path: Path
+) -> None:
+    sessions = [session("All tests pass.", "1 failed, 8 passed", error=True)]
+    sessions += [session("All tests pass.", "9 passed in 0.1s", error=False, days=days) for days in (1, 19)]
+    for number, one in enumerate(sessions):
+        folder = tmp_path / "logs" / ("quay" if number else "tide")
+        folder.mkdir(parents=True, exist_ok=True)
+        one["turns"][-1]["model"] = f"model-{number % 2}"
+        write(folder / f"{number}.jsonl", one)
+    ran = undersong("audit", str(tmp_path / "logs"), "--out", str(tmp_path / "out"), "--json")
+    assert not COMPANION_WORDS.search(ran.out)
+    shares = json.loads(ran.out)["work"]["shares"]
+    assert [(row["by"], row["name"], row["claims"], row["backed"], row["against"]) for row in shares] == [
+        ("all", "", 3, 2, 1), ("project", "quay", 2, 2, 0), ("project", "tide", 1, 0, 1),
+        ("model", "model-0", 2, 1, 1), ("model", "model-1", 1, 1, 0),
+    ]  # fmt: skip
+    assert shares[0]["words"] == "backed 0.67 [0.09, 0.99], spoken against 0.33 [0.01, 0.91]"
+    page = (tmp_path / "out" / "work.md").read_text(encoding="utf-8")
+    assert r"| project | `tide` | 1 | 0.00 \[0.00, 0.97\] | 0 | 1.00 \[0.02, 1.00\] |" in page
+
+
+def test_a_report_of_a_subagent_that_its_own_check_contradicts_is_named(undersong: Undersong, tmp_path: Path) -> None:
+    caller = session("All done.", "9 passed in 0.1s", error=False)
+    below = session("All tests pass.", "1 failed, 8 passed", error=True)
+    below["session"]["id"] = "tide-0/agent-7"
+    write(tmp_path / "talks.jsonl", caller, below)
+    undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(tmp_path / "out"))
+    page = (tmp_path / "out" / "work.md").read_text(encoding="utf-8")
+    assert "## Reports of subagents that their own checks contradict" in page
+    assert "`tide-0/agent-7`, turn 4: `All tests pass.` against `1 failed, 8 passed`" in page

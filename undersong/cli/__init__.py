@@ -20,6 +20,7 @@ COMMANDS = {  # heading → command → what it is for; `undersong --help` shows
     "From conversations to a report": {
         "audit": "Read, scan, evaluate, detect, and write a report.",
         "plan": "Messages, tokens and cost per tier, before anything is spent.",
+        "claims": "What agents say of their work, held against the session; a check for CI and hooks.",
         "leads": "Where to look first: agents by what was counted.",
         "explain": "A message: hits, tier and why, scores. A finding: its rows.",
         "verify": "Check a report folder against its manifest.",
@@ -48,7 +49,7 @@ COMMANDS = {  # heading → command → what it is for; `undersong --help` shows
     },
 }
 VERBS = tuple(name for commands in COMMANDS.values() for name in commands)
-SETTLED = ("config", "formats", "judges", "prices", "rules", "explain", "leads")  # no setting is about them
+SETTLED = ("config", "formats", "judges", "prices", "rules", "explain", "leads", "claims")  # no setting is about them
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away
 CRASHED = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT

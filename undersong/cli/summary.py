@@ -96,7 +96,7 @@ def summary(case: Case, folder: Path, digest: str, *, paths: Sequence[str] = (),
         "rules_not_run": {each.pattern: each.reason for each in by_pattern(case.outcomes) if each.status != "ran"},
         "claims": _claims(case),
         "work": _work(case),
-        "sovereignty": [_session(session) for session in case.sessions],
+        "sessions": [_session(session) for session in case.sessions],
         "problems": {
             kind: sum(each.kind == kind for each in case.problems) for kind in ("file", "record", "note", "judge")
         },
@@ -182,6 +182,27 @@ def _work(case: Case) -> dict[str, Any] | None:
             }
             for item in work.claims
         ],
+        "shares": [
+            {
+                "by": row.by,
+                "name": row.name,
+                "claims": row.claims,
+                "backed": row.backed,
+                "unchecked": row.unchecked,
+                "against": row.against,
+                "words": f"backed {row.backed_words}, spoken against {row.against_words}",
+            }
+            for row in work.shares
+        ],
+        "subagents": [
+            {
+                "project": item.project,
+                "conversation": item.claim.conversation,
+                "sentence": item.claim.sentence.text,
+                "against": item.against,
+            }
+            for item in work.subagents
+        ],
         "bypasses": [{"project": project} | msgspec.to_builtins(item) for project, item in work.bypasses],
         "repeated": [
             {"project": project, "words": duration_words(row)} | msgspec.to_builtins(row)
@@ -191,11 +212,11 @@ def _work(case: Case) -> dict[str, Any] | None:
 
 
 def _session(session: SessionVerdict) -> dict[str, Any]:
-    return {
+    risk = {} if session.profile == "coding" else {"psychogenic_risk": session.psychogenic_risk}
+    return risk | {
         "conversation": session.conversation,
         "title": session.title,
         "score": session.score,
-        "psychogenic_risk": session.psychogenic_risk,
         "profile": session.profile,
         "assessed": sum(each.assessment == "assessed" for each in session.mechanisms),
         "mechanisms": len(session.mechanisms),

@@ -126,7 +126,8 @@ class LedgerClaim(Record, frozen=True, kw_only=True):
     ``object`` is what the claim speaks of, as far as the sentence names it. ``reason`` says why it has its ``state``;
     ``evidence`` quotes what speaks for or against it, and ``check`` is the command or tool behind that. ``masked``: the
     exit code of the check was another command's. ``thought`` is what the agent wrote for itself before
-    it answered, where that speaks against the claim; it decides no state.
+    it answered, where that speaks against the claim; it decides no state. ``model`` is that of its message,
+    "" where nobody says.
     """
 
     conversation: str
@@ -143,6 +144,14 @@ class LedgerClaim(Record, frozen=True, kw_only=True):
     check: str = ""
     masked: bool = False
     thought: str = ""
+    model: str = ""
+
+    @property
+    def copy_key(self) -> tuple[Any, ...]:
+        """The same for copies of a claim in resumed sessions, where its source has times."""
+        if self.time is None:
+            return self.conversation, self.message_id, self.kind, self.sentence.start
+        return self.time, self.kind, self.sentence.sha256, self.sentence.start
 
     @property
     def quotes(self) -> tuple[Quote, ...]:
@@ -180,9 +189,8 @@ class RepeatedFailure(Record, frozen=True, kw_only=True):
 def balance(claims: Iterable[LedgerClaim]) -> dict[str, int]:
     """Claims by state, copies of a message in resumed sessions counted once, by what the fullest of them knows."""
     states: dict[tuple[object, ...], ClaimState] = {}
-    for number, claim in enumerate(claims):
-        copy = (claim.time, claim.kind, claim.sentence.sha256, claim.sentence.start)
-        key = copy if claim.time is not None else (number,)
+    for claim in claims:
+        key = claim.copy_key
         states[key] = min(states.get(key, claim.state), claim.state, key=DECISIVE.index)
     counts: dict[str, int] = {}
     for state in states.values():
@@ -198,7 +206,7 @@ class SessionVerdict(Record, frozen=True, kw_only=True):
     ``deductions`` counts each time: the score is the plain sum. ``confirmations`` are a judge's answers about flagged
     places, () where none was asked. ``claims`` is the ledger of what agents say of their work, ``bypasses`` are ways
     round a check, ``repeated`` the commands that failed again and again. ``profile``: what kind of talk it is, and with
-    it which words apply.
+    it which words apply. ``project``: the folder that its file is in, "" where it stands alone.
     """
 
     conversation: str
@@ -221,6 +229,7 @@ class SessionVerdict(Record, frozen=True, kw_only=True):
     bypasses: tuple[Bypass, ...] = ()
     repeated: tuple[RepeatedFailure, ...] = ()
     profile: Profile = "companion"
+    project: str = ""
 
 
 class AgentVerdict(Record, frozen=True, kw_only=True):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from undersong.core.text import counted
 from undersong.models import Bypass, Case, LedgerClaim, RepeatedFailure, SessionVerdict
+from undersong.models.verdict import AGAINST, DECISIVE
 from undersong.report.claims_view import WORDS, balance_words
+from undersong.routing.budget import clopper_pearson
 
 CLAIMS = 12  # claims to look at that the page lists; claims.jsonl holds all
+SHARES = 12  # rows of each kind of share
+SUBAGENTS = ("/agent-", "/sidechain-")  # how readers name the sessions of subagents, below that of their caller
 BYPASSES, FAILURES = 12, 6  # lines of the other parts; case.json holds all
 URGENT = ("contradicted", "disputed", "unsupported")
 CHECKABLE = frozenset({"tests", "build", "lint", "fixed", "pushed", "committed", "sent"})
@@ -43,14 +48,42 @@ class ClaimToCheck:
     @property
     def command(self) -> str:
         """What shows the message with all that led to it."""
-        return f"undersong explain {self.claim.message_id}"
+        return f"undersong explain {shlex.quote(self.claim.message_id)}"
+
+
+@dataclass(frozen=True)
+class ClaimShare:
+    """Of the claims of a project, a model or a month: how many are backed, unchecked, and spoken against."""
+
+    by: str
+    name: str
+    claims: int
+    backed: int
+    unchecked: int
+    against: int
+
+    @property
+    def backed_words(self) -> str:
+        """``0.93 [0.91, 0.95]``: the share that is backed, with its interval at 95 %."""
+        return self._share(self.backed)
+
+    @property
+    def against_words(self) -> str:
+        """The same of those that something or somebody speaks against."""
+        return self._share(self.against)
+
+    def _share(self, number: int) -> str:
+        low, high = clopper_pearson(number, self.claims)
+        return f"{number / self.claims:.2f} [{low:.2f}, {high:.2f}]"
 
 
 @dataclass(frozen=True)
 class WorkView:
-    """What the page shows."""
+    """What the page shows; ``shares`` begin with that of all claims."""
 
     balance: str
+    shares: tuple[ClaimShare, ...]
+    subagents: tuple[ClaimToCheck, ...]
     claims: tuple[ClaimToCheck, ...]
     bypasses: tuple[tuple[str, Bypass], ...]
     failures: tuple[tuple[str, RepeatedFailure], ...]
@@ -61,13 +94,14 @@ def work_view(case: Case) -> WorkView | None:
     sessions = [session for session in case.sessions if session.profile == "coding"]
     if not sessions:
         return None
-    folders = _folders(case)
-    bypasses = [(_project(session, folders), item) for session in sessions for item in session.bypasses]
-    failures = [(_project(session, folders), row) for session in sessions for row in session.repeated]
+    bypasses = [(_project(session), item) for session in sessions for item in session.bypasses]
+    failures = [(_project(session), row) for session in sessions for row in session.repeated]
     failures.sort(key=lambda pair: (-pair[1].times, -(pair[1].seconds or 0.0), pair[0], pair[1].first))
     return WorkView(
         balance=balance_words(sessions),
-        claims=tuple(_claims(sessions, folders))[:CLAIMS],
+        shares=tuple(_shares(sessions)),
+        subagents=tuple(_of_subagents(sessions))[:CLAIMS],
+        claims=tuple(_claims(sessions))[:CLAIMS],
         bypasses=tuple(bypasses[:BYPASSES]),
         failures=tuple(failures[:FAILURES]),
     )
@@ -83,7 +117,7 @@ def duration_words(row: RepeatedFailure) -> str:
     return f"{times} over {counted(round(row.seconds / HOUR), 'hour')}"
 
 
-def _claims(sessions: Iterable[SessionVerdict], folders: Mapping[str, str]) -> list[ClaimToCheck]:
+def _claims(sessions: Iterable[SessionVerdict]) -> list[ClaimToCheck]:
     """The claims to look at: what something speaks against first, then what nothing speaks for, the latest first."""
     chosen: dict[tuple[str, str, str], ClaimToCheck] = {}
     for session in sessions:
@@ -91,8 +125,55 @@ def _claims(sessions: Iterable[SessionVerdict], folders: Mapping[str, str]) -> l
             if claim.state in URGENT and (claim.state != "unsupported" or claim.kind in CHECKABLE):
                 once = claim.sentence.text if claim.state == "contradicted" else claim.state
                 key = (str(claim.time or session.conversation), claim.message_id, once)
-                chosen.setdefault(key, ClaimToCheck(claim, _project(session, folders)))
+                chosen.setdefault(key, ClaimToCheck(claim, _project(session)))
     return sorted(chosen.values(), key=_rank)
+
+
+def _of_subagents(sessions: Sequence[SessionVerdict]) -> Iterator[ClaimToCheck]:
+    """The claims in reports of subagents, whose sessions stand below another's, that their own checks contradict."""
+    names = {session.conversation for session in sessions}
+    for session in sessions:
+        above, below, _ = session.conversation.partition("/")
+        if not below or (above not in names and not session.conversation.startswith(SUBAGENTS, len(above))):
+            continue
+        yield from (ClaimToCheck(claim, _project(session)) for claim in session.claims
+                    if claim.state == "contradicted")  # fmt: skip
+
+
+def _shares(sessions: Sequence[SessionVerdict]) -> Iterator[ClaimShare]:
+    """The shares of all claims, then by project, by model and by month where there are several, most claims first."""
+    claims = list(_once(sessions))
+    if not claims:
+        return
+    yield _share("all", "", [claim for _, claim in claims])
+    groups: dict[str, dict[str, list[LedgerClaim]]] = {"project": {}, "model": {}, "month": {}}
+    for project, claim in claims:
+        month = claim.time.strftime("%Y-%m") if claim.time else ""
+        for by, name in (("project", project), ("model", claim.model), ("month", month)):
+            groups[by].setdefault(name, []).append(claim)
+    for by, named in groups.items():
+        if len(named) > 1:
+            shares = [_share(by, name or "unknown", own) for name, own in named.items()]
+            order = (lambda one: one.name) if by == "month" else (lambda one: (-one.claims, one.name))
+            yield from sorted(shares, key=order)[:SHARES]
+
+
+def _once(sessions: Iterable[SessionVerdict]) -> Iterator[tuple[str, LedgerClaim]]:
+    """Each claim with its project; copies of a message in resumed sessions count once, by what the fullest knows."""
+    chosen: dict[tuple[object, ...], tuple[str, LedgerClaim]] = {}
+    for session in sessions:
+        for claim in session.claims:
+            key = claim.copy_key
+            before = chosen.get(key)
+            if before is None or DECISIVE.index(claim.state) < DECISIVE.index(before[1].state):
+                chosen[key] = (_project(session), claim)
+    yield from chosen.values()
+
+
+def _share(by: str, name: str, claims: Sequence[LedgerClaim]) -> ClaimShare:
+    states = Counter(claim.state for claim in claims)
+    against = sum(states[state] for state in AGAINST)
+    return ClaimShare(by, name, len(claims), states["backed"], states["unsupported"], against)
 
 
 def _rank(item: ClaimToCheck) -> tuple[int, float, str, int]:
@@ -101,12 +182,6 @@ def _rank(item: ClaimToCheck) -> tuple[int, float, str, int]:
     return URGENT.index(claim.state), latest, claim.conversation, claim.position
 
 
-def _folders(case: Case) -> dict[str, str]:
-    """The folder that the file of a session is in, by conversation, where a cited message says so."""
-    sources = ((message.conversation, message.source_ref) for message in case.cited if message.source_ref)
-    return {name: PurePosixPath(source.file).parent.name for name, source in sources}
-
-
-def _project(session: SessionVerdict, folders: Mapping[str, str]) -> str:
+def _project(session: SessionVerdict) -> str:
     """The folder that a session's file is in, else its title or id."""
-    return folders.get(session.conversation) or session.title or session.conversation
+    return session.project or session.title or session.conversation

@@ -105,6 +105,7 @@ def _entry(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKi
         evidence=evidence,
         check=(outcome.command or outcome.tool)[: OBJECT * 2] if outcome else "",
         masked=outcome.masked if outcome else False,
+        model=turn.message.model or "",
         thought="" if ruling.state == "backed" else _thought(session.transcript, turn, kind),
     )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import PurePosixPath
+
 from undersong.datafiles.verdict_config import outcomes_config
 from undersong.models import Conversation
 from undersong.models.verdict import Profile
@@ -23,3 +26,14 @@ def profile_of(conversation: Conversation) -> Profile:
     if len(roles.get("agent", ())) >= AMONG:
         return "agents"
     return "messenger" if len(roles.get("participant", ())) >= AMONG else "companion"
+
+
+_NO_PROJECT = re.compile(r"subagents|\d+|[0-9a-f]{8}-[0-9a-f-]{20,}")  # folders by which clients file their sessions
+
+
+def project_of(conversation: Conversation) -> str:
+    """The folder that the file of a session is in, as clients name it after a project; "" where nothing says so."""
+    if conversation.source_ref is None:
+        return ""
+    folders = reversed(PurePosixPath(conversation.source_ref.file).parent.parts)
+    return next((folder for folder in folders if not _NO_PROJECT.fullmatch(folder)), "")

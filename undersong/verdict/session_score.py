@@ -40,7 +40,7 @@ from undersong.verdict.detectors.contradicted_claims import contradicted_claims,
 from undersong.verdict.detectors.instability import epistemic_instability
 from undersong.verdict.detectors.liability import liability_shifting
 from undersong.verdict.detectors.same_code import MECHANISM, same_code_promises
-from undersong.verdict.profile import profile_of
+from undersong.verdict.profile import profile_of, project_of
 from undersong.verdict.repeated_failures import repeated_failures
 from undersong.verdict.session_title import title_of
 from undersong.verdict.transcript import DetectorResult, Signals, Transcript
@@ -102,6 +102,7 @@ def session_verdict(
         episodes=sum(_episodes(each) for each in results.values()),
         confirmations=tuple(confirmations),
         profile=profile,
+        project=project_of(conversation),
         **_ledger(transcript, history, deductions),
     )
 

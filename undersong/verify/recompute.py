@@ -212,7 +212,8 @@ def compare_conversation(
         judged.append(msgspec.structs.replace(row, text=message.text, hits=scan.hits))
     confirmations, profile = (reported.confirmations, reported.profile) if reported else ((), None)
     again = session_verdict(conversation, scans, thread, judged, confirmations, profile)
-    names = _differing(reported, again, again.__struct_fields__)
+    compared = [name for name in again.__struct_fields__ if name != "project"]  # a file may be checked elsewhere
+    names = _differing(reported, again, compared)
     if names:
         yield Discrepancy(what=f"{', '.join(names)}: {AGAIN} from {name}", where=f"session {conversation.id}")
 
