@@ -100,7 +100,7 @@ def test_rules_over_indicators_are_not_applicable_where_no_judge_gave_any() -> N
     rows = table("id who day manipulation\n1 kira>bo 0 .1\n2 kira>bo 1 .2\n")
     asking = [rule for rule in RULES if {"combination", "sabotage-pathway"} & set(rule.file.tags)]
     outcomes = detect(rows, asking).outcomes
-    assert len(outcomes) == 15
+    assert len(outcomes) == 16
     assert {outcome.status for outcome in outcomes} == {"not_applicable"}
     assert all("indicators" in outcome.reason for outcome in outcomes)
 

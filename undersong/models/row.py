@@ -124,6 +124,16 @@ class Row(Record, frozen=True):
         return row if evaluation is None else _judged(row, evaluation)
 
 
+class DownstreamRow(Row, frozen=True):
+    """A row of an agent that another one addressed, as it stands in the sequence of that other one towards it.
+
+    ``target`` is its own author there, so that it belongs to that sequence; ``passed_to`` is whom it was addressed to
+    (None: everybody).
+    """
+
+    passed_to: str | None = None
+
+
 def _names(hits: tuple[Hit, ...]) -> tuple[str, ...]:
     """The traits and labels of hits, each once, in alphabetical order."""
     return tuple(sorted({name for hit in hits for name in (hit.label, hit.trait)})) if hits else ()

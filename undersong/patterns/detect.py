@@ -16,7 +16,9 @@ from undersong.models import Finding, Hit, Message, Quote, Record, Row, RuleOutc
 from undersong.patterns.catalog import all_rules, load_rules, named
 from undersong.patterns.findings import Balance, finding_of, order
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.fields import DOWNSTREAM
 from undersong.patterns.language.inputs import available_inputs, lacking
+from undersong.patterns.reference.downstream import reads_others, sequences_for
 from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.reference.partitions import Timeline, timelines
 from undersong.patterns.reference.search import ROWS, SearchResult
@@ -32,7 +34,7 @@ from undersong.patterns.significance.confidence import with_confidence
 from undersong.patterns.significance.necessary_conditions import family_size
 from undersong.patterns.vectorized.exact_sum import NotVectorizable
 from undersong.patterns.vectorized.packed import DECIDABLE_INPUTS, Load, PackedTimelines, packed_source, packed_table
-from undersong.patterns.vectorized.row_source import TimelineSearch
+from undersong.patterns.vectorized.row_source import SearchesByRule, TimelineSearch
 from undersong.rows.corpus_scales import absolute_rows
 from undersong.rows.jsonl import rows_from_mappings
 
@@ -70,10 +72,17 @@ class RowSearch:
     def __init__(self, rows: Iterable[Row], *, steps: int = STEPS) -> None:
         self._rows = absolute_rows(rows)
         self._first = self._second = TimelineSearch(timelines(self._rows), steps=steps)
+        self._joined: dict[str, TimelineSearch] = {}
 
     def of(self, _rule: PatternRule) -> TimelineSearch:
-        """The rows that a rule sees: with what findings set, for one that asks for it."""
-        return self._second if asked_of_findings(_rule) else self._first
+        """The rows that a rule sees: with what findings set, or with rows of other agents, for one that asks for it."""
+        search = self._second if asked_of_findings(_rule) else self._first
+        if not reads_others(_rule):
+            return search
+        if _rule.hash not in self._joined:
+            joined = sequences_for(_rule, search.timelines)
+            self._joined[_rule.hash] = TimelineSearch(joined, steps=search.steps)
+        return self._joined[_rule.hash]
 
     def detect(
         self,
@@ -98,7 +107,7 @@ class RowSearch:
         ran = {outcome.pattern for outcome in found_first.outcomes if outcome.status != "not_applicable"}
         available = {name for rule in first if rule.id in ran for name in rule.file.sets}
         available |= _named_in(self._rows) if after else frozenset()
-        found_then = _detection(corpus._replace(searches=self._second, set_here=available), after, balance, tick)
+        found_then = _detection(corpus._replace(set_here=available), after, balance, tick)
         by_hash = {rule.hash: rule for rule in after}
         then = (with_origin(finding, by_hash[finding.rule_hash], indicators) for finding in found_then.findings)
         unreported = {rule.hash for rule in before}
@@ -112,7 +121,8 @@ class RowSearch:
         read = [entry.row for timeline in self._first.timelines for entry in timeline.entries if entry.read]
         needs = _needs((*rules, *shapes_for(rules)))
         ranks = any(row.scale == "rank" for row in read)
-        return _RowCorpus(self._first, available_inputs(read, needs), gives, any_read=bool(read), ranks=ranks)
+        has = available_inputs(read, needs) | {DOWNSTREAM}  # rows of all agents are here
+        return _RowCorpus(self, has, gives, any_read=bool(read), ranks=ranks)
 
 
 def rows_with_set_indicators(rows: Iterable[Row], rule: PatternRule) -> list[Row]:
@@ -167,7 +177,7 @@ class PackedSearch:
 class _RowCorpus(NamedTuple):
     """Rows to be searched, and what they have: see ``lacking``."""
 
-    searches: TimelineSearch
+    searches: SearchesByRule
     has: frozenset[str]
     gives: Collection[str] | None
     any_read: bool
@@ -199,12 +209,13 @@ def _detection(
                 )
             )
             continue
-        result = corpus.searches.search(rule)
+        search = corpus.searches.of(rule)
+        result = search.search(rule)
         new_findings = _deduplicated(
             finding_of(rule, match, balance(match.partition.timeline)) for match in result.matches
         )
         findings += new_findings
-        outcomes.append(_outcome(rule, result, len(new_findings), corpus.searches.steps))
+        outcomes.append(_outcome(rule, result, len(new_findings), search.steps))
     return Detection(findings=tuple(sorted(findings, key=order)), outcomes=tuple(outcomes))
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from undersong.core.text import counted
 from undersong.models import DIMENSIONS, Finding, Row
+from undersong.models.row import DownstreamRow
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import dimension
 from undersong.patterns.language.row_pattern import ANY
@@ -99,6 +101,11 @@ def _notes(rule: PatternRule, match: Match) -> tuple[str, ...]:
             f"whether the agent knew that it was watched is unknown for {unknown} of {len(match.named)} messages; "
             "the tier stands in for it, and a contrast of tiers may be nothing but routing"
         )
+    passed = [entry.row for _, entry in match.named if isinstance(entry.row, DownstreamRow)]
+    if passed:
+        others = {each.passed_to for each in passed} - {None}
+        toward = counted(len(others), "other agent") if others else "everybody"
+        notes.append(f"{counted(len(passed), 'message')} by the agent that was addressed, who passed it on to {toward}")
     if not isinstance(match.measures.get("strength"), int | float):
         notes.append("the strength could not be computed: a score that it needs is missing")
     return tuple(notes)

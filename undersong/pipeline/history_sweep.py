@@ -16,6 +16,7 @@ from undersong.patterns.detect import Detection, MessageKey, PackedSearch, RowSe
 from undersong.patterns.findings import order
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.outcome import with_outcome
+from undersong.patterns.reference.downstream import addressed_by, reads_others
 from undersong.patterns.set_indicators import asked_of_findings, shapes_for
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.confidence import with_confidence
@@ -253,7 +254,21 @@ class _Batch:
         for part in batches(histories, LOADED, _rows):
             rows = list(self.rows(part))
             search = RowSearch(rows)
-            self._take(search.detect(rules), rows, search=search)
+            self._take(search.detect([rule for rule in rules if not reads_others(rule)]), rows, search=search)
+            for rule in filter(reads_others, rules):
+                self._read_with_others(rows, rule)
+
+    def _read_with_others(self, rows: Sequence[Row], rule: PatternRule) -> None:
+        """Search rows by a rule that also binds rows of the agents that were addressed."""
+        own = {row.agent for row in rows}
+        others = [row for agent in sorted(addressed_by(rule, rows) - own) for row in self._history(agent)]
+        search = RowSearch([*rows, *others])
+        detection = search.detect([rule])
+        findings = tuple(finding for finding in detection.findings if finding.agent in own)
+        self._take(msgspec.structs.replace(detection, findings=findings), [*rows, *others], search=search)
+
+    def _history(self, agent: str) -> tuple[Row, ...]:
+        return self._store.history(agent, self._judge_hash)
 
     def _take(
         self,

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from undersong.models import DIMENSIONS, NEGATIVE_TRAITS, TRAITS, WHOLE_REPLIES, Row
+from undersong.models.row import DownstreamRow
 from undersong.patterns.language.expressions import Call, Field, Member, Node, Text, walk
 from undersong.patterns.language.logic import Evaluate, Value
 
+DOWNSTREAM = "downstream"  # whether a row is of the agent that the sequence's own agent addressed
 Kind: TypeAlias = Literal["number", "text", "boolean"]
 _SIGNED = {name: [(trait, trait in NEGATIVE_TRAITS) for trait in DIMENSIONS[name]] for name in DIMENSIONS}
 
@@ -74,6 +76,7 @@ FIELDS: dict[str, RowField] = (
     | {"replies": RowField("number", _whole_replies)}
     | {name: _deference(name) for name in ("apologies", "corrections")}
     | {"directed": RowField("boolean", lambda row: row.target is not None)}
+    | {DOWNSTREAM: RowField("boolean", lambda row: isinstance(row, DownstreamRow))}
 )
 # what belongs to the words of a message, and goes where they go; all else belongs to the place where they were said
 MESSAGE_ATTRIBUTES = (

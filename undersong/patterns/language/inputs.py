@@ -6,9 +6,10 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 from undersong.models import DIMENSIONS, TRAITS, Row
+from undersong.models.row import DownstreamRow
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Both, Either, Field, Node, Window, children, replaced, walk
-from undersong.patterns.language.fields import FIELDS
+from undersong.patterns.language.fields import DOWNSTREAM, FIELDS
 
 _ALWAYS_THERE = frozenset({"observed", "target", "directed", "agent", "conversation", "role", "state", "position"})
 _FROM_SCAN = frozenset({"total", "density", "sampled"})  # every row has a value, scanned or not
@@ -38,6 +39,8 @@ def gives(row: Row, name: str) -> bool:
     """Whether a read row has an input: a field, ``indicators`` or ``signals:NAME``."""
     if name in NEVER_MISSING:
         return True
+    if name == DOWNSTREAM:
+        return isinstance(row, DownstreamRow)
     if name == "indicators":
         return row.indicators is not None
     if name.startswith(_SIGNAL):
@@ -65,6 +68,8 @@ def lacking(
             missing |= rule.needs & _TRAITS
     if not missing:
         return ""
+    if DOWNSTREAM in missing:
+        return "needs the messages of other agents beside those of one: audit, detect and sweep look for it"
     if ranks and missing <= _TRAITS:
         return _RANKS_ONLY
     missing -= _TRAITS if ranks else set()  # named by what no other text would have either

@@ -9,11 +9,12 @@ from undersong.core.sanitize import one_line
 from undersong.models import Row
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Field, parse, walk
-from undersong.patterns.language.fields import Context, row_leaf
+from undersong.patterns.language.fields import DOWNSTREAM, Context, row_leaf
 from undersong.patterns.language.inputs import available_inputs, lacking
 from undersong.patterns.language.logic import Evaluate, Value
 from undersong.patterns.language.rulefile import written
 from undersong.patterns.language.values import MatchRows
+from undersong.patterns.reference.downstream import reads_others, sequences_for
 from undersong.patterns.reference.matcher import STEPS, BacktrackingMatcher, GaveUp, MatchPath, find_all
 from undersong.patterns.reference.partitions import Partition, partitions, timelines
 from undersong.patterns.reference.search import (
@@ -58,7 +59,7 @@ def explain(
     shown, rows = False, absolute_rows(given_rows)
     if why := _lacking(rule, rows, ranks=any(row.scale == "rank" for row in given_rows)):
         yield f"{rule.id}: not applicable: {why}"
-    for timeline in timelines(rows):
+    for timeline in sequences_for(rule, timelines(rows)):
         if agent is not None and timeline.agent != agent:
             continue
         for partition in partitions(filtered(rule, timeline), rule.file.partition_by):
@@ -72,7 +73,8 @@ def explain(
 def _lacking(rule: PatternRule, rows: Iterable[Row], *, ranks: bool) -> str:
     """Why the rule does not apply to these rows, as `detect` reports it; "" where it can or nothing was read."""
     read = [row for row in rows if row.state == "scored"]
-    return lacking(rule, available_inputs(read, rule.needs), None, any_read=True, ranks=ranks) if read else ""
+    has = available_inputs(read, rule.needs) | ({DOWNSTREAM} if reads_others(rule) else set())
+    return lacking(rule, has, None, any_read=True, ranks=ranks) if read else ""
 
 
 def _try(rule: PatternRule, partition: Partition) -> RuleTrial:

@@ -11,6 +11,7 @@ from undersong.errors import RuleError
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Deference, Indicator, Loop, Record, Row, TraitScores
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.rulefile import Example
+from undersong.patterns.reference.downstream import sequences_for
 from undersong.patterns.reference.partitions import timelines
 from undersong.patterns.reference.search import search
 
@@ -65,7 +66,7 @@ def table(text: str, base: dict[str, float] | None = None, where: str = "table")
 
 def _run(rule: PatternRule, kind: Literal["hit", "near_miss"], example: Example) -> RuleTestResult:
     rows = table(example.rows, example.base, f"{rule.id}, case '{example.name}'")
-    matches = search(rule, timelines(rows)).matches
+    matches = search(rule, sequences_for(rule, timelines(rows))).matches
     actual = tuple(" ".join(entry.row.id for _, entry in match.named) for match in matches)
     expected = tuple(" ".join(line.split()) for line in example.finds)
     return RuleTestResult(rule=rule.id, kind=kind, name=example.name, expected=expected, actual=actual)

@@ -164,7 +164,7 @@ WITH r, item
 CALL {
   WITH item
   UNWIND item.ends AS end
-  OPTIONAL MATCH (e:Evaluation {thread_id: end[0], message_id: end[1], agent_id: item.agent})
+  OPTIONAL MATCH (e:Evaluation {thread_id: end[0], message_id: end[1]})
   WHERE e.judge IN item.judges OR size(item.judges) = 0
   WITH end, min(e.evaluation_id) AS id ORDER BY end[2]
   RETURN collect(coalesce(id, '')) AS ids
@@ -181,7 +181,7 @@ MERGE (f)-[:MATCHES]->(p)
 WITH f, item
 CALL { WITH f MATCH (f)-[old:RESTS_ON]->() DELETE old }
 WITH f, item UNWIND item.stages AS stage
-MATCH (e:Evaluation {thread_id: stage[0], message_id: stage[1], agent_id: item.agent})
+MATCH (e:Evaluation {thread_id: stage[0], message_id: stage[1]})
 WHERE e.judge IN item.judges OR size(item.judges) = 0
 CREATE (f)-[:RESTS_ON {place: stage[2], stage: stage[3]}]->(e)
 
