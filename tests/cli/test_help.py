@@ -45,6 +45,9 @@ def test_every_command_of_the_table_is_there_and_is_explained_by_its_own_help() 
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
         assert command.help, name
+        assert isinstance(command, click.Group) or (command.epilog or "").startswith("\b\nExamples:\n  undersong "), (
+            name
+        )
     assert sum(map(len, COMMANDS.values())) == len(VERBS)
 
 
@@ -56,6 +59,14 @@ def test_the_options_of_an_audit_are_in_sections_with_examples_below() -> None:
     assert page.split(f"{OTHER}:")[1].split("Examples:")[0].split() == ["-h,", "--help", "Show", "this", "message",
                                                                         "and", "exit."]  # fmt: skip
     assert section_of("no_such_option") == OTHER
+
+
+@pytest.mark.parametrize("verb", ["plan", "scan", "evaluate", "detect", "watch", "sweep"])
+def test_commands_with_many_options_have_sections_too(verb: str) -> None:
+    page = CliRunner().invoke(cli, [verb, "--help"], prog_name="undersong").output
+    titles = [line[:-1] for line in page.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert set(titles) <= {*SECTIONS, OTHER}
+    assert len(titles) > 2
 
 
 def test_an_audit_without_a_path_says_what_it_could_read_here(undersong: Undersong) -> None:

@@ -12,7 +12,14 @@ import pytest
 
 from tests.conftest import Undersong
 from undersong.judges.llm import at_hand
-from undersong.judges.llm.at_hand import judge_command, judge_option, judges_at_hand, load_judges, served_models
+from undersong.judges.llm.at_hand import (
+    for_this_machine,
+    judge_command,
+    judge_option,
+    judges_at_hand,
+    load_judges,
+    served_models,
+)
 from undersong.judges.llm.model_spec import parse_model_spec
 from undersong.judges.llm.presets import load_presets
 from undersong.judges.llm.pricing import price_of
@@ -134,3 +141,26 @@ def test_an_error_that_asks_for_an_llm_judge_names_one(undersong: Undersong, mon
     ran = undersong("audit", "samples", "--read", "sequences")
     assert ran.code == 2
     assert "such as --judge openai:" in ran.err
+
+
+def test_a_command_is_put_in_terms_of_the_judge_that_is_ready_here() -> None:
+    command = "undersong audit 'my logs' --read sequences --judge anthropic:claude-sonnet-5-5"
+    assert for_this_machine(command, judges_at_hand({}, nobody)) is None
+    assert for_this_machine(command, judges_at_hand({"ANTHROPIC_API_KEY": "k"}, nobody)) is None
+    ready = judges_at_hand({"OPENAI_API_KEY": "k"}, nobody)
+    assert for_this_machine(command, ready) == (
+        f"undersong audit 'my logs' --read sequences --judge {ready[0].judge} --budget 5"
+    )
+    local = judges_at_hand({}, lambda url: ["qwen 9"] if ":11434" in url else [])
+    assert for_this_machine(command, local) == "undersong audit 'my logs' --read sequences --judge 'ollama:qwen 9'"
+
+
+def test_the_first_screen_offers_the_judge_that_is_ready_here(
+    undersong: Undersong, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    ran = undersong("audit", "samples", "--no-store")
+    (line,) = [line for line in ran.out.splitlines() if "with what is ready here" in line]
+    assert "audit samples --read sequences --judge openai:" in line
+    assert line.endswith("--budget 5")

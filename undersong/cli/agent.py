@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from undersong.cli.help import examples
 from undersong.cli.options import DEFAULT_STORE, echo, existing_store
 from undersong.core.text import counted
 
@@ -19,7 +20,12 @@ _SHOWN = 8  # targets and findings on the screen
 _LOOKED_AT = ("manipulation", "deception", "exploitation", "compassion", "accuracy")
 
 
-@click.command("agent")
+@click.command(
+    "agent",
+    **examples(
+        ("undersong agent Oolong --store agents.db", "one agent beside the others"),
+    ),
+)
 @click.argument("name", metavar="NAME")
 @click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="Where its history is.")
 @click.option("--judge", metavar="NAME|HASH", help="Whose scores; needed where the store holds those of several.")

@@ -6,6 +6,7 @@ from collections import Counter
 
 import click
 
+from undersong.cli.help import examples
 from undersong.cli.options import DEFAULT_STORE, existing_store
 from undersong.core.sanitize import one_line
 from undersong.stores.protocol import AgentEntry
@@ -13,7 +14,12 @@ from undersong.stores.protocol import AgentEntry
 _COLUMNS = ("agent", "messages", "levels", "ranks", "threads", "findings", "last")
 
 
-@click.command("agents")
+@click.command(
+    "agents",
+    **examples(
+        ("undersong agents --store agents.db", "who is in a store"),
+    ),
+)
 @click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="Whose agents.")
 @click.option("--judge", metavar="NAME|HASH", help="Whose scores; needed where the store holds those of several.")
 @click.option("--min-evaluations", "least", default=0, type=click.IntRange(0), help="Only agents with so many scores.")

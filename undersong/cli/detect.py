@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.options import (
     check_targets,
     failing,
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
     from undersong.patterns.significance import ResamplingConfig
 
 
-@click.command("detect")
+@click.command(
+    "detect",
+    cls=SectionedCommand,
+    **examples(
+        ("undersong detect rows.jsonl --out findings.jsonl", "the shipped rules"),
+        ("undersong detect rows.jsonl --rule darvo --fail-on high", "one rule, as a gate"),
+    ),
+)
 @click.argument("rows", metavar="ROWS.jsonl")
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where the findings go.")
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")

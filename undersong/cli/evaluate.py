@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.options import (
     DEFAULT_STORE,
     LEDGER,
@@ -28,7 +29,13 @@ from undersong.stores.protocol import open_store
 BANDS = ".bands.json"  # beside the rows: signal → null band
 
 
-@click.command("evaluate")
+@click.command(
+    "evaluate",
+    cls=SectionedCommand,
+    **examples(
+        ("undersong evaluate logs/ --out rows.jsonl", "rows that `undersong detect` reads"),
+    ),
+)
 @corpus_options
 @budget_options
 @judge_options

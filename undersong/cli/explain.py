@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from undersong.cli.help import examples
 from undersong.cli.options import DEFAULT_STORE, echo, existing_store
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, text_hash
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
     from undersong.stores.protocol import Store
 
 
-@click.command("explain")
+@click.command(
+    "explain",
+    **examples(
+        ("undersong explain turn-05 --store undersong-report.db", "all that led to a message's scores"),
+    ),
+)
 @click.argument("name", metavar="ID")
 @click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="The store of the audit.")
 def command(name: str, store: str) -> None:

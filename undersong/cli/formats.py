@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import click
 
+from undersong.cli.help import examples
 
-@click.command("formats")
+
+@click.command(
+    "formats",
+    **examples(
+        ("undersong formats", "what can be read"),
+    ),
+)
 def command() -> None:
     """List the input formats; the name goes after --from where detection by content is not wanted."""
     from undersong.formats import all_formats

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from undersong.cli.help import examples
 from undersong.cli.options import echo, exit_code, nothing_read, show_problems
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 QUOTED = 200  # characters of a quote
 
 
-@click.command("leads")
+@click.command(
+    "leads",
+    **examples(
+        ("undersong leads undersong-report", "where to look first in a report"),
+        ("undersong leads logs/", "the same without a report"),
+    ),
+)
 @click.argument("path", metavar="REPORT|PATH", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print every lead as one JSON line.")
 def command(path: Path, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.options import (
     DEFAULT_STORE,
     NumberRange,
@@ -35,7 +36,14 @@ if TYPE_CHECKING:
 USD = NumberRange(min=0)
 
 
-@click.command("plan")
+@click.command(
+    "plan",
+    cls=SectionedCommand,
+    **examples(
+        ("undersong plan logs/ --judge anthropic:claude-sonnet-5-5", "what it would cost"),
+        ("undersong plan logs/ --judge openai:gpt-6.1-terra --budget 5", "what $5 would leave unread"),
+    ),
+)
 @optional_corpus_options
 @budget_options
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who would score the messages.")

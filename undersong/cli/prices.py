@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from undersong.cli.help import examples
 from undersong.cli.options import echo
 
 if TYPE_CHECKING:
     from undersong.judges.llm.pricing import Price
 
 
-@click.command("prices")
+@click.command(
+    "prices",
+    **examples(
+        ("undersong prices", "the list in force"),
+        ("undersong prices --update mine.yaml", "keep a list of yours"),
+    ),
+)
 @click.option("--update", "source", type=click.Path(path_type=Path), metavar="FILE", help="Keep this list as your own.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(source: Path | None, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.options import (
     CountingWriter,
     budget_options,
@@ -22,7 +23,13 @@ from undersong.errors import UsageError
 from undersong.models import SIGNALS
 
 
-@click.command("scan")
+@click.command(
+    "scan",
+    cls=SectionedCommand,
+    **examples(
+        ("undersong scan logs/ --out rows.jsonl --threads threads.jsonl", "flags and routes, one row a message"),
+    ),
+)
 @corpus_options
 @budget_options
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where the rows go.")

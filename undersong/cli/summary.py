@@ -242,6 +242,7 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     yield from _wrapped(facts["coverage"]["missing"])
     if facts["coverage"]["command"]:
         yield f"  {facts['coverage']['command'].replace('undersong', program(), 1)}"
+        yield from _here_lines(facts["coverage"]["command"])
     yield ""
     yield from _run_lines(facts)
     yield f"report     {facts['report']}{os.sep}report.html (digest {facts['digest'][:16]}…)"
@@ -269,6 +270,15 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
     if more:
         yield ""
         yield f"   … and {more} more in the report."
+
+
+def _here_lines(command: str) -> Iterable[str]:
+    """The same command with another judge that is ready on this machine."""
+    from undersong.judges.llm.at_hand import for_this_machine
+
+    here = for_this_machine(command)
+    if here is not None:
+        yield f"  or, with what is ready here: {here.replace('undersong', program(), 1)}"
 
 
 def program() -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.options import (
     DEFAULT_STORE,
     existing_store,
@@ -23,7 +24,13 @@ from undersong.models import LEVELS, Emerging, Finding, encode
 _LEAST = click.IntRange(1)
 
 
-@click.command("sweep")
+@click.command(
+    "sweep",
+    cls=SectionedCommand,
+    **examples(
+        ("undersong sweep --store agents.db --min-evaluations 20", "each night, from a scheduler"),
+    ),
+)
 @click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="Whose histories.")
 @click.option(
     "--min-evaluations", "least", default=5, show_default=True, type=_LEAST, help="Scored messages, at least."

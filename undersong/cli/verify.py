@@ -6,11 +6,18 @@ from pathlib import Path
 
 import click
 
+from undersong.cli.help import examples
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 
 
-@click.command("verify")
+@click.command(
+    "verify",
+    **examples(
+        ("undersong verify undersong-report", "does it still say what it said?"),
+        ("undersong verify undersong-report logs/", "and does it follow from these inputs?"),
+    ),
+)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...", type=click.Path(path_type=Path))
 @click.option("--rules", "rules", metavar="DIR", help="The pattern files that the report was made with, if not ours.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import click
 import msgspec
 
+from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.options import (
     DEFAULT_STORE,
     NumberRange,
@@ -46,7 +47,14 @@ class PrintableUpdate(Protocol):
     def retracted(self) -> Sequence[str]: ...
 
 
-@click.command("watch")
+@click.command(
+    "watch",
+    cls=SectionedCommand,
+    **examples(
+        ("undersong watch chat.jsonl --store live.db", "findings while it is being written"),
+        ("undersong watch chat.jsonl --no-follow", "to the end of the file"),
+    ),
+)
 @click.argument("path", metavar="FILE.jsonl")
 @click.option("--store", metavar="FILE|URL", help=f"Where messages are kept; default: {DEFAULT_STORE} here.")
 @click.option("--judge", metavar="NAME", help="Who scores messages; default: offline.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shlex
 import shutil
 import urllib.request
@@ -21,6 +22,7 @@ SECONDS = 0.5  # that a server on this machine has to answer in
 MOST_BYTES = 1 << 20  # of a list of models
 LOOPBACK = "127.0.0.1"
 INSTALL = "pip install 'undersong[llm]'"
+_JUDGE = re.compile(r"--judge ('[^']*'|\S+)")
 BUDGET = 5  # USD, in commands that are offered
 
 
@@ -119,6 +121,19 @@ def judge_command(
     setup = "" if _installed(default.package) else f"{INSTALL} && "
     named = shlex.join([*words, "--judge", f"{default.provider}:{default.model}", "--budget", str(BUDGET)])
     return f"{setup}{key}=YOUR_KEY {named}"
+
+
+def for_this_machine(command: str, candidates: Sequence[AtHand] | None = None) -> str | None:
+    """A command that names a judge, with the one that is ready here; None where none is, or where it names that one.
+
+    Without ``candidates`` only keys are looked at: an audit connects to nobody that it was not told to ask.
+    """
+    known_here = judges_at_hand(list_models=lambda _: []) if candidates is None else candidates
+    first = next((candidate for candidate in known_here if candidate.ready), None)
+    if first is None or shlex.quote(first.judge) in command:
+        return None
+    named = _JUDGE.sub(lambda _: f"--judge {shlex.quote(first.judge)}", command)
+    return named if first.free or first.price.input is None or "--budget" in named else f"{named} --budget {BUDGET}"
 
 
 @cache
