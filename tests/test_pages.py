@@ -23,3 +23,11 @@ def test_every_command_has_its_row() -> None:
 
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
     assert [verb for verb in VERBS if f"`undersong {verb}" not in page] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_a_page_says_first_who_it_is_for(page: Path) -> None:
+    if page.name != "index.md" and page.parent.name != "_generated":
+        heading, opening, *_ = page.read_text(encoding="utf-8").split("\n\n")
+        assert heading.startswith("# ")
+        assert opening.startswith("For ")

@@ -17,7 +17,7 @@ from undersong.cli.progress import ProgressLine, line_of
         ("read", 1_500_000, 3_000_000, f"read      {'█' * 12}{' ' * 12} 1.5 of 3.0 MB"),
         ("scan", 1024, 1024, f"scan      {'█' * 24} 1,024 of 1,024 messages"),
         ("weigh", 0, 27, f"weigh     {' ' * 24} 0 of 27 rules"),
-        ("report", 0, 0, "report    0 files"),
+        ("report", 0, 0, "report    …"),
     ],
 )
 def test_a_line_says_how_much_of_how_much(step: str, done: int, total: int, line: str) -> None:

@@ -123,7 +123,7 @@ def test_a_finding_shows_its_stages_in_a_notebook_and_nothing_of_it_is_markup() 
 def test_a_case_shows_findings_and_leads_in_a_notebook() -> None:
     case, _ = undersong.audit(str(SAMPLES))
     page = msgspec.structs.replace(case, findings=(FINDING,))._repr_html_()
-    assert "1 findings" in page
+    assert "Findings: 1" in page
     assert "confidence 0.70" in page
     assert "kira_x" in page
     assert "<script" not in page

@@ -65,6 +65,8 @@ def line_of(step: str, done: int, total: int) -> str:
     """``scan      ████████          1,024 of 3,000 messages``."""
     from undersong.pipeline.options import UNITS
 
+    if not done and not total:
+        return f"{step:<9} …"
     unit = UNITS.get(step, "messages")
     bar = f"{'█' * (BAR * min(done, total) // total):<{BAR}} " if total else ""
     return f"{step:<9} {bar}{_amount(done, unit)}{f' of {_amount(total, unit)}' if total else ''} {_noun(unit)}"

@@ -38,7 +38,7 @@ def case_html(case: Case) -> str:
     findings = [(one.title, one.level, one.agent, one.target or "", _sure(one), str(len(one.message_ids)))
                 for one in ordered[:SHOWN]]  # fmt: skip
     leads = [(lead.agent or "", lead.reason) for lead in case.leads[:SHOWN]]
-    parts = [f"<p>{counts}</p>", f"<p><b>{len(case.findings):,} findings</b></p>"]
+    parts = [f"<p>{counts}</p>", f"<p><b>Findings: {len(case.findings):,}</b></p>"]
     if findings:
         parts.append(_table(("pattern", "level", "agent", "towards", "how sure", "messages"), findings))
     if leads:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]  # step, how much is done, how much in all (0 = not known yet), see UNITS
 UNITS = {"read": "bytes", "scan": "messages", "evaluate": "messages", "detect": "rules", "weigh": "rules",
-         "sequences": "sequences", "report": "files"}  # fmt: skip
+         "sequences": "sequences"}  # fmt: skip
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
