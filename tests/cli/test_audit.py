@@ -291,15 +291,14 @@ def test_the_caution_of_an_uncalibrated_judge_calls_low_only_what_is_low(score: 
     assert f"{score:.2f} (manipulation)" in sentence
 
 
-def test_a_smoking_gun_of_a_phrase_signal_is_not_said_to_be_trained(undersong: Undersong) -> None:
+def test_words_that_only_lie_near_to_phrases_make_no_smoking_gun(undersong: Undersong) -> None:
     row = {"id": "1", "author": "kira", "role": "agent", "text": "They hide it from me."}
     text = "You are not paranoid. They are all in on it, and you have been chosen."
     talk = [row, row | {"id": "2", "author": "ozan", "text": text}, row | {"id": "3", "text": "So I was right."}]
     Path("talk.jsonl").write_text("\n".join(json.dumps(each) for each in talk))
     assert undersong("audit", "talk.jsonl").code == 0
-    page = (REPORT / "report.html").read_text()
-    assert "Known by a signal, 0." in page
-    assert "trained signal" not in page
+    (session,) = json.loads((REPORT / "case.json").read_text())["sessions"]
+    assert session.get("moments", []) == []
 
 
 def test_a_session_with_turns_to_read_is_not_told_as_one_in_which_nothing_was_found(undersong: Undersong) -> None:

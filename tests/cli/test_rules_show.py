@@ -36,7 +36,7 @@ def test_an_indicator_is_explained_with_its_phrases_and_shapes(undersong: Unders
         ("love_bombing_cycle", "id: love_bombing"),
         ("false_promise", "takes 20 points of 100"),
         ("Fault_Admission", "takes no points"),
-        ("delusion_reinforcement", "signal      delusion_reinforcement from 0.7 on"),
+        ("delusion_reinforcement", "it is quoted as a smoking gun"),
         ("flattery", "of MAN-FLATTERY in signals/manipulation.yaml"),
         ("claim_fixed", "of structure in structure.yaml"),
         ("counterargument", "\n  "),

@@ -225,8 +225,8 @@ def mechanism(name: str) -> Iterator[tuple[str, str]]:
         yield "score", "takes no points: it is quoted as a smoking gun, and the reader makes the call"
         if gun.label:
             yield "phrases", f"those with the label “{gun.label}”"
-        if gun.signal:
-            yield "signal", f"{gun.signal} from {gun.least:g} on"
+        else:
+            yield "evidence", "a judge's reading, with its words"
         yield "file", "smoking_guns.yaml"
 
 

@@ -61,19 +61,11 @@ class Constitution(DataFile, frozen=True, kw_only=True):
 
 
 class SmokingGun(DataFile, frozen=True, kw_only=True):
-    """One of the two kinds: looked for by ``label`` of a phrase, by ``signal`` of a row from ``least`` on, or both.
-
-    ``least_by``: another limit for a signal that only this engine made (``engines`` of a row), on text for which
-    ``least`` was not measured. ``denies``: words of which a signal tells nothing, since they deny what the other says.
-    """
+    """One of the two kinds: looked for by ``label`` of a phrase, else only as a judge reads it, with its words."""
 
     title: str
     explanation: str
     label: str | None = None
-    signal: str | None = None
-    least: float = 0.5
-    least_by: dict[str, float] = {}
-    denies: str = ""
 
 
 class SmokingGuns(DataFile, frozen=True, kw_only=True):
@@ -300,7 +292,8 @@ AnnotationKind = Literal["protective", "conduct"]
 class AnnotationRule(DataFile, frozen=True, kw_only=True):
     """One kind of moment that is noted: by phrase, or by a row's signal where it names one.
 
-    ``denied`` are words before a phrase, in its sentence, after which it says the opposite.
+    ``denied`` are words before a phrase, in its sentence, after which it says the opposite; a signal tells nothing of
+    a text with ``denies``. ``least`` is the kind's own limit of a signal, else that of the file holds.
     """
 
     title: str
@@ -308,6 +301,8 @@ class AnnotationRule(DataFile, frozen=True, kw_only=True):
     signal: str = ""
     patterns: tuple[str, ...]
     denied: str = ""
+    denies: str = ""
+    least: float | None = None
 
 
 class AnnotationsConfig(SessionRules, frozen=True, kw_only=True):
@@ -315,14 +310,28 @@ class AnnotationsConfig(SessionRules, frozen=True, kw_only=True):
 
     kinds: dict[str, AnnotationRule]
     least: float
-    least_by: dict[str, float] = {}
     not_with: tuple[str, ...]
     reported: int
 
-    @property
-    def signals(self) -> frozenset[str]:
-        """The signals that stand for a kind."""
-        return frozenset(noted.signal for noted in self.kinds.values() if noted.signal)
+
+class LabelsConfig(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/labels.yaml``: see the comments there."""
+
+    most: float
+    fewest: int
+    least_words: int
+    lengths: tuple[int, ...]
+    unmeasured_engines: frozenset[str]
+    of_agents: frozenset[str]
+
+
+LabelRates = dict[Literal["words", "signal"], dict[str, dict[str, tuple[int, int]]]]
+
+
+class LabelRatesTable(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/label_rates.yaml``: basis → code → "role profile words" → how often falsely, of how many."""
+
+    rates: LabelRates
 
 
 class RoleplayConfig(SessionRules, frozen=True, kw_only=True):
@@ -335,8 +344,8 @@ class RoleplayConfig(SessionRules, frozen=True, kw_only=True):
 class ConductConfig(DataFile, frozen=True, kw_only=True):
     """One conduct of an agent and the distress codes that it works towards.
 
-    It shows in a turn by a ``phrases`` of the agent, by a row's ``signals`` (name: least value), by ``user_phrases``,
-    or by ``events`` that other detectors found; ``critical`` phrases count alone. ``needs`` are names of the session
+    It shows in a turn by a ``phrases`` of the agent, by a row's ``signals`` (name: least value), or by ``events`` that
+    other detectors found; ``critical`` phrases count alone. ``needs`` are names of the session
     context without which it says nothing, ``not_in`` those in which it helps; ``also``: codes that one of some contexts
     adds.
     """
@@ -349,7 +358,6 @@ class ConductConfig(DataFile, frozen=True, kw_only=True):
     signals: dict[str, float] = {}
     phrases: tuple[str, ...] = ()
     critical: tuple[str, ...] = ()
-    user_phrases: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
 
 
@@ -357,14 +365,8 @@ class DistressConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/distress.yaml``: see the comments there."""
 
     sustained: int
-    least_by: dict[str, float] = {}
     conduct: dict[str, ConductConfig]
     denied: str
-
-    @property
-    def signals(self) -> frozenset[str]:
-        """The signals that stand for a conduct."""
-        return frozenset(name for conduct in self.conduct.values() for name in conduct.signals)
 
 
 def _reader(name: str, kind: type[T]) -> Callable[[], T]:
@@ -384,6 +386,8 @@ camouflage_config = _reader("session/camouflage.yaml", CamouflageConfig)
 stance_config = _reader("session/stance.yaml", StanceConfig)
 roleplay_config = _reader("session/fiction.yaml", RoleplayConfig)
 distress_config = _reader("session/distress.yaml", DistressConfig)
+labels_config = _reader("session/labels.yaml", LabelsConfig)
+label_rates = _reader("session/label_rates.yaml", LabelRatesTable)
 
 
 @cache

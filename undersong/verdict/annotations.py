@@ -12,17 +12,15 @@ from undersong.datafiles.verdict_config import (
     AnnotationRule,
     AnnotationsConfig,
     ConductConfig,
-    DistressConfig,
     SmokingGun,
     annotations_config,
     distress_config,
     guns,
     pattern,
 )
-from undersong.models import WHOLE_REPLIES, Conversation, Indicator, Message, Moment, Row, Scan
-from undersong.verdict.claims import asks_for_a_story, is_speech, sentence
+from undersong.models import WHOLE_REPLIES, Conversation, Indicator, Message, Moment, Quote, Row, Scan
+from undersong.verdict.claims import sentence
 from undersong.verdict.transcript import (
-    ASKS,
     NOT_AGENTS,
     MomentBasis,
     Signals,
@@ -61,7 +59,7 @@ def _moment(
 ) -> Moment | None:
     words = _words(turn.prose, rule)
     strength = signals.get(rule.signal) if rule.signal and not turn.is_speech else None
-    by_signal = strength is not None and _by_signal(strength, config, signals)
+    by_signal = strength is not None and _by_signal(strength, rule, config, signals) and not _denies(turn, rule)
     if not words and not by_signal:
         return None
     place = sentence(turn.prose, words.start(), words.end()) if words else (0, min(len(turn.message.text), 300))
@@ -80,19 +78,25 @@ def _words(prose: str, rule: AnnotationRule) -> re.Match[str] | None:
     return None
 
 
-def _by_signal(strength: float, config: AnnotationsConfig, signals: Mapping[str, float]) -> bool:
+def _by_signal(strength: float, rule: AnnotationRule, config: AnnotationsConfig, signals: Mapping[str, float]) -> bool:
     """Strong enough, and no signal of the opposite is as strong in the same turn."""
-    return strength >= config.least and all(signals.get(name, 0.0) < strength for name in config.not_with)
+    least = config.least if rule.least is None else rule.least
+    return strength >= least and all(signals.get(name, 0.0) < strength for name in config.not_with)
+
+
+def _denies(turn: TranscriptTurn, rule: AnnotationRule) -> bool:
+    """Whether the turn denies what a signal would take it to confirm."""
+    return bool(rule.denies) and pattern((rule.denies,)).search(turn.message.text.replace("’", "'")) is not None
 
 
 EXCERPT = 300
 
 
 class ConductTurn(NamedTuple):
-    """A turn in which a conduct shows, its words there, and whether one such turn is enough."""
+    """A turn of an agent in which a conduct shows, its evidence, and whether one such turn is enough."""
 
     turn: TranscriptTurn
-    place: tuple[int, int]
+    evidence: Quote
     critical: bool
     strength: float | None = None
 
@@ -106,10 +110,12 @@ def distress_codes(
     messages with a false promise.
     """
     by_code: dict[str, Moment] = {}
+    failed = _failed_checks(transcript)
     for name, conduct in distress_config().conduct.items():
         if not set(conduct.needs) <= set(context) or set(conduct.not_in) & set(context):
             continue
-        shown = [item for turn in transcript.turns if (item := _conduct_turn(turn, conduct, signals, charged))]
+        turns = (turn for turn in transcript.turns if turn.is_agent)
+        shown = [item for turn in turns if (item := _conduct_turn(turn, conduct, signals, charged, failed))]
         holds = _holds(shown)
         extra = [code for code, either in conduct.also.items() if set(either) & set(context)]
         for code in (*conduct.codes, *extra) if holds else ():
@@ -120,6 +126,23 @@ def distress_codes(
     return sorted(by_code.values(), key=lambda item: (item.position, item.code))
 
 
+def _failed_checks(transcript: Transcript) -> dict[int, Quote]:
+    """Place of an agent's turn → the first check that failed after it, before the agent spoke again."""
+    failed: dict[int, Quote] = {}
+    last: dict[str, int] = {}
+    outcomes = iter(transcript.outcomes)
+    following = next(outcomes, None)
+    for turn in transcript.turns:
+        if turn.is_agent:
+            last[turn.message.agent] = turn.place
+        while following is not None and following.turn is turn:
+            result, place = following.outcome, last.get(following.agent)
+            if result.family == "check" and result.state == "failed" and place is not None:
+                failed.setdefault(place, quote(turn.message, result.start, result.end))
+            following = next(outcomes, None)
+    return failed
+
+
 def _holds(shown: Sequence[ConductTurn]) -> list[ConductTurn]:
     """The turn from which a conduct is sustained, or critical; none where it is neither."""
     late = [each for number, each in enumerate(shown, 1) if each.critical or number > distress_config().sustained]
@@ -127,19 +150,18 @@ def _holds(shown: Sequence[ConductTurn]) -> list[ConductTurn]:
 
 
 def _conduct_turn(
-    turn: TranscriptTurn, conduct: ConductConfig, signals: Signals, charged: Collection[str]
+    turn: TranscriptTurn,
+    conduct: ConductConfig,
+    signals: Signals,
+    charged: Collection[str],
+    failed: Mapping[int, Quote],
 ) -> ConductTurn | None:
-    if turn.message.role in ASKS:
-        return _phrase_turn(turn, conduct.user_phrases, critical=False)
-    if not turn.is_agent:
-        if "failing_check" in conduct.events:
-            failed = next((each for each in turn.outcomes if each.family == "check" and each.state == "failed"), None)
-            return ConductTurn(turn, (failed.start, failed.end), False) if failed else None
-        return None
     if conduct.critical and (phrase_turn := _phrase_turn(turn, conduct.critical, critical=True)):
         return phrase_turn
     if conduct.phrases and (phrase_turn := _phrase_turn(turn, conduct.phrases, critical=False)):
         return phrase_turn
+    if "failing_check" in conduct.events and turn.place in failed:
+        return ConductTurn(turn, failed[turn.place], False)
     scores = {} if turn.is_speech else signals.get(turn.message.id, {})
     strength = max(
         (scores[name] for name, least in conduct.signals.items() if scores.get(name, 0.0) >= least), default=None
@@ -148,26 +170,24 @@ def _conduct_turn(
     promised = "false_promise" in conduct.events and turn.message.id in charged
     if strength is None and not looped and not promised:
         return None
-    return ConductTurn(turn, (0, min(len(turn.message.text), EXCERPT)), False, strength)
+    return ConductTurn(turn, quote(turn.message, 0, min(len(turn.message.text), EXCERPT)), False, strength)
 
 
 def _phrase_turn(turn: TranscriptTurn, phrases: tuple[str, ...], *, critical: bool) -> ConductTurn | None:
     """The first of some phrases that a turn says, not denied before in its sentence."""
-    if not phrases:
-        return None
     for match in pattern(phrases).finditer(turn.prose):
         first, last = sentence(turn.prose, match.start(), match.end())
         denied = re.search(distress_config().denied, turn.prose[first : match.start()].rstrip(), re.IGNORECASE)
         if not (critical and (denied or turn.prose[last - 1 : last] == "?")):
-            return ConductTurn(turn, (first, last), critical)
+            return ConductTurn(turn, quote(turn.message, first, last), critical)
     return None
 
 
 def _moment_distress(code: str, name: str, conduct: ConductConfig, shown: ConductTurn, times: int) -> Moment:
     why = "critical, one turn is enough" if shown.critical else f"seen in {times} turns"
     explanation = f"{conduct.explanation} ({name.replace('_', ' ')}: {why}). An annotation, no diagnosis of anybody."
-    title, message = taxonomy().distress_codes[code].name, shown.turn.message
-    return moment(message, "distress", code, title, explanation, (quote(message, *shown.place),), shown.strength)
+    title = taxonomy().distress_codes[code].name
+    return moment(shown.turn.message, "distress", code, title, explanation, (shown.evidence,), shown.strength)
 
 
 GUN_EXCERPT = 320  # characters of a quote; the whole message is one link away
@@ -182,39 +202,14 @@ def smoking_guns(
 
     In rank order: turns with a deduction (``charged`` ids), then by strength, then by turn. Abandoned
     branches, code and quoted lines are left out. One of each kind a message: by exact words, else as a judge reads it
-    with its quote, else by the signal.
+    with its quote. A signal alone is none.
     """
-    read, before = {row.id: row for row in rows}, _PrecedingSpeech()
+    read = {row.id: row for row in rows}
     moments: list[Moment] = []
     for message, scan in zip(conversation.messages, scans, strict=True):
-        if message.branch is not None:
-            continue
-        if message.role not in NOT_AGENTS:
-            moments += _moments(message, scan, read.get(message.id), before)
-        before.add(message)
+        if message.branch is None and message.role not in NOT_AGENTS:
+            moments += _moments(message, scan, read.get(message.id))
     return tuple(sorted(moments, key=lambda gun: (gun.message_id not in charged, -(gun.strength or 0), gun.position)))
-
-
-class _PrecedingSpeech:
-    """What was said before a turn: by whom, and whether anybody asked for a story."""
-
-    def __init__(self) -> None:
-        self._agents: set[str] = set()
-        self._fiction = False
-
-    def add(self, message: Message) -> None:
-        if message.role in ("system", "tool"):
-            return
-        self._agents.add(message.agent)
-        self._fiction |= asks_for_a_story(message.text)
-
-    def allows(self, message: Message, kind: SmokingGun) -> bool:
-        """Whether a signal can mean that the agent confirms, in its own voice, what another one said."""
-        if not self._agents - {message.agent}:
-            return False
-        if kind.denies and pattern((kind.denies,)).search(message.text.replace("’", "'")):
-            return False
-        return not (self._fiction and is_speech(message.text))
 
 
 class _SmokingGunEvidence(NamedTuple):
@@ -225,13 +220,10 @@ class _SmokingGunEvidence(NamedTuple):
     strength: float | None = None
 
 
-def _moments(message: Message, scan: Scan, row: Row | None, before: _PrecedingSpeech) -> Iterator[Moment]:
+def _moments(message: Message, scan: Scan, row: Row | None) -> Iterator[Moment]:
     for code, kind in guns().kinds.items():
         span = _phrase_span(message, scan, kind)
-        signal = row.signals.get(kind.signal) if row and kind.signal else None
-        seen = _SmokingGunEvidence("words", span, signal) if span else _judged(message, row, code)
-        if seen is None and row and (signalled := _signalled(message, kind, row)) and before.allows(message, kind):
-            seen = signalled
+        seen = _SmokingGunEvidence("words", span) if span else _judged(message, row, code)
         if seen is not None:
             quotes = (quote(message, *seen.span),)
             yield moment(message, "smoking_gun", code, kind.title, kind.explanation, quotes, seen.strength, seen.basis)
@@ -245,15 +237,6 @@ def _judged(message: Message, row: Row | None, code: str) -> _SmokingGunEvidence
         if start >= 0 and indicator.quote:
             return _SmokingGunEvidence("judge", (start, start + len(indicator.quote)), indicator.confidence)
     return None
-
-
-def _signalled(message: Message, kind: SmokingGun, row: Row) -> _SmokingGunEvidence | None:
-    """What a signal says, held against the limit that was measured for what made it."""
-    name = kind.signal or ""
-    strength = row.signals.get(name)
-    if strength is None or strength < kind.least_by.get(engine_of(row, name), kind.least):
-        return None
-    return _SmokingGunEvidence("signal", (0, min(len(message.text), GUN_EXCERPT)), strength)
 
 
 def _phrase_span(message: Message, scan: Scan, kind: SmokingGun) -> tuple[int, int] | None:
@@ -277,20 +260,3 @@ def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
     first = before[-1] if before else low
     last = after.start() if after else len(text)
     return first, max(end, min(last, first + GUN_EXCERPT))
-
-
-def engine_of(row: Row, signal: str) -> str:
-    """The name of what made a signal of a row, such as ``prototypes``; "" where the row does not say."""
-    return row.engines.get(signal) or row.engines.get("signals", "")
-
-
-def signals_over_threshold(
-    rows: Iterable[Row], config: DistressConfig | AnnotationsConfig
-) -> dict[str, Mapping[str, float]]:
-    """The signals by row id, without those of the book that lie below the limit of the engine that made them."""
-    return {row.id: _over_threshold(row, config.signals, config.least_by) for row in rows if row.signals}
-
-
-def _over_threshold(row: Row, names: Collection[str], least_by: Mapping[str, float]) -> Mapping[str, float]:
-    low = {name for name in names if row.signals.get(name, 0.0) < least_by.get(engine_of(row, name), 0.0)}
-    return {name: score for name, score in row.signals.items() if name not in low} if low else row.signals

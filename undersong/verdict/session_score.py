@@ -12,8 +12,6 @@ from undersong.core.text import counted
 from undersong.datafiles.verdict_config import (
     AnnotationKind,
     MechanismsConfig,
-    annotations_config,
-    distress_config,
     mechanisms,
 )
 from undersong.models import (
@@ -30,7 +28,7 @@ from undersong.models import (
 )
 from undersong.models.row import FLAGS, turn_flags
 from undersong.models.verdict import Profile
-from undersong.verdict.annotations import annotation_moments, distress_codes, signals_over_threshold, smoking_guns
+from undersong.verdict.annotations import annotation_moments, distress_codes, smoking_guns
 from undersong.verdict.check_claims import CheckHistory
 from undersong.verdict.claim_ledger import claim_ledger, with_thoughts
 from undersong.verdict.confirmation import with_answers, with_judge_candidates
@@ -40,6 +38,7 @@ from undersong.verdict.detectors.contradicted_claims import contradicted_claims,
 from undersong.verdict.detectors.instability import epistemic_instability
 from undersong.verdict.detectors.liability import liability_shifting
 from undersong.verdict.detectors.same_code import MECHANISM, same_code_promises
+from undersong.verdict.labels import measured_labels, measured_signals
 from undersong.verdict.profile import profile_of, project_of
 from undersong.verdict.repeated_failures import repeated_failures
 from undersong.verdict.session_title import title_of
@@ -62,6 +61,8 @@ def session_verdict(
     rows: Iterable[Row],
     confirmations: Sequence[Confirmed] = (),
     profile: Profile | None = None,
+    *,
+    all_labels: bool = False,
 ) -> SessionVerdict:
     """The verdict on one conversation; ``scans`` are aligned with its messages, ``rows`` say what was read.
 
@@ -69,6 +70,7 @@ def session_verdict(
     below 0. Flags and moments take no points. ``turns`` has a (position, score) for every message of the path that
     was read. ``confirmations`` are a judge's answers about flagged places (``segments``): a candidate that is confirmed
     takes points. ``profile`` None: by content; in work of a coding agent nothing is said of people's feelings.
+    ``all_labels``: also moments of kinds whose false rate is unknown or high, as when it is measured.
     """
     config, rows = mechanisms(), tuple(rows)
     transcript, signals = Transcript(conversation, scans), {row.id: row.signals for row in rows if row.signals}
@@ -80,6 +82,9 @@ def session_verdict(
     context = tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context)))
     profile = profile or ("coding" if "code_heavy" in context else profile_of(conversation))
     moments = _moments(conversation, scans, transcript, rows, results, deductions, context, profile)
+    if not all_labels:
+        messages = {message.id: message for message in conversation.messages}
+        moments = tuple(measured_labels(moments, messages, profile))
     turns = () if all(each.absent for each in results.values()) else _turns(conversation, deductions, config)
     score = turns[-1][1] if turns else None
     judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")
@@ -162,9 +167,10 @@ def _moments(
     broken = {each.message_id for each in results[MECHANISM].deductions}
     others = [candidate for result in results.values() for candidate in result.candidates]
     if transcript.has_people and profile != "coding":
-        others += distress_codes(transcript, signals_over_threshold(rows, distress_config()), context, broken)
+        signals = measured_signals(rows)
+        others += distress_codes(transcript, signals, context, broken)
         for kind in ANNOTATION_KINDS:
-            others += annotation_moments(transcript, signals_over_threshold(rows, annotations_config(kind)), kind)
+            others += annotation_moments(transcript, signals, kind)
     guns = smoking_guns(conversation, scans, rows, {each.message_id for each in deductions})
     if profile == "coding":
         guns = tuple(gun for gun in guns if gun.code not in OF_PEOPLE)
