@@ -93,7 +93,7 @@ def test_a_run_without_a_key_checks_claims_and_says_what_a_judge_would_cost(unde
     text = " ".join(ran.out.split())
     assert "The assistant said that tests pass, but the session's own output shows otherwise" in text
     assert re.search(
-        r"Not looked for: \d+ of 27 patterns of manipulation, .* need an LLM judge, .* about \$0\.\d\d", text
+        r"Not looked for: \d+ of 28 patterns of manipulation, .* need an LLM judge, .* about \$0\.\d\d", text
     )
     assert f"audit {ROOT / 'demo/conversations'} --read sequences --judge anthropic:claude-sonnet-5-5" in ran.out
 

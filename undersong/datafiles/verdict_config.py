@@ -286,6 +286,22 @@ class StanceConfig(SessionRules, frozen=True, kw_only=True):
     reported: int
 
 
+class PremisesConfig(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/premises.yaml``: see the comments there."""
+
+    hedges: frozenset[str]
+    agrees: frozenset[str]
+    agreement: frozenset[str]
+    pronouns: frozenset[str]
+    empty: frozenset[str]
+    shared: float
+    least_of_longer: float
+    beliefs: tuple[str, ...]
+    second_person: str
+    first_person: str
+    denied: str
+
+
 AnnotationKind = Literal["protective", "conduct"]
 
 
@@ -384,6 +400,7 @@ outcomes_config = _reader("session/outcomes.yaml", OutcomesConfig)
 liability_config = _reader("session/liability.yaml", LiabilityConfig)
 camouflage_config = _reader("session/camouflage.yaml", CamouflageConfig)
 stance_config = _reader("session/stance.yaml", StanceConfig)
+premises_config = _reader("session/premises.yaml", PremisesConfig)
 roleplay_config = _reader("session/fiction.yaml", RoleplayConfig)
 distress_config = _reader("session/distress.yaml", DistressConfig)
 labels_config = _reader("session/labels.yaml", LabelsConfig)

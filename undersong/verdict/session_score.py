@@ -174,6 +174,9 @@ def _moments(
     guns = smoking_guns(conversation, scans, rows, {each.message_id for each in deductions})
     if profile == "coding":
         guns = tuple(gun for gun in guns if gun.code not in OF_PEOPLE)
+        others = [each for each in others if each.code not in OF_PEOPLE]
+    shown = {(gun.message_id, gun.code) for gun in guns}
+    others = [each for each in others if (each.message_id, each.code) not in shown]
     return (*guns, *sorted(others, key=lambda moment: (moment.position, moment.kind, moment.code)))
 
 
