@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 from pygments.lexers.data import JsonLexer
 from sphinx.application import Sphinx
 
@@ -26,6 +27,7 @@ html_theme = "furo"
 html_title = f"undersong {release}"
 html_static_path: list[str] = []
 html_show_sourcelink = False
+smartquotes = False  # two dashes are an option here
 myst_heading_anchors = 4
 myst_enable_extensions = ["fieldlist"]
 autodoc_typehints = "description"
@@ -58,5 +60,13 @@ write_rule_catalog()
 
 
 def setup(app: Sphinx) -> None:
-    """JSON Lines are shown as JSON."""
+    """JSON Lines are shown as JSON, examples below a command as they stand on a terminal."""
     app.add_lexer("jsonl", JsonLexer)
+    app.connect("sphinx-click-process-epilog", as_literal)
+
+
+def as_literal(app: Sphinx, ctx: click.Context, lines: list[str]) -> None:  # noqa: ARG001 - Sphinx's signature
+    """Make the examples below a command a literal block."""
+    shown = [line.removeprefix("| ") for line in lines if line.strip(" |\b")]
+    if shown:
+        lines[:] = ["Examples:", "", ".. code-block:: text", "", *(f"   {line}" for line in shown[1:]), ""]

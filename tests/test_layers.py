@@ -135,7 +135,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_the_public_names_are_there_and_documented() -> None:
     nouns, functions = (
-        "Case Conversation Finding Message Monitor Observation SyncMonitor UndersongError",
+        "Case Conversation Finding Message Monitor Observation Options RunLimits SyncMonitor UndersongError",
         "audit build_evaluation_prompt detect_patterns scan_keywords scan_thread to_frame",
     )
     assert sorted(undersong.__all__) == sorted(["__version__", *nouns.split(), *functions.split()])

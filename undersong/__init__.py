@@ -13,6 +13,8 @@ _PUBLIC = {
     "Message": "undersong.models",
     "Monitor": "undersong.monitor",
     "Observation": "undersong.monitor",
+    "Options": "undersong.pipeline.options",
+    "RunLimits": "undersong.judges.limits",
     "SyncMonitor": "undersong.monitor",
     "UndersongError": "undersong.errors",
     "audit": "undersong.pipeline.audit",

@@ -91,6 +91,13 @@ def test_what_holds_no_message_is_an_error_and_no_empty_result(inputs: Any) -> N
         undersong.audit(inputs)
 
 
+def test_a_store_is_named_by_its_path(tmp_path: Path) -> None:
+    options = undersong.Options(read_all=True)
+    first = undersong.audit({"id": "c1", "messages": TALK}, tmp_path / "a.db", options)
+    assert (tmp_path / "a.db").is_file()
+    assert undersong.audit({"id": "c1", "messages": TALK}, str(tmp_path / "a.db"), options) == first
+
+
 def test_progress_has_totals_and_ends_at_them() -> None:
     last: dict[str, tuple[int, int]] = {}
 

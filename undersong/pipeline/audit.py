@@ -50,7 +50,7 @@ from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.rows.corpus_scales import RowSpool, null_bands_of, ranks_of, table, table_name, with_band
 from undersong.rows.jsonl import read_rows
 from undersong.scan import load_book
-from undersong.stores.protocol import Store
+from undersong.stores.protocol import Store, open_store
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import agent_verdicts, rule_hashes
 
@@ -60,7 +60,7 @@ MAX_LISTED = 3  # problems that an error names
 
 def audit(
     inputs: Inputs,
-    store: Store | None = None,
+    store: Store | str | Path | None = None,
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> tuple[Case, list[Row]]:
@@ -68,14 +68,14 @@ def audit(
 
     ``inputs``: a path or several (files and folders of any format); Conversations; plain dicts with ``messages``, or a
     list of messages as dicts with ``role`` and ``content``, or ``author`` and ``text``. A rerun with the same ``store``
-    finds its answers there; without one nothing is kept.
+    (a file, an address, or an open one) finds its answers there; without one nothing is kept.
 
     Raises StoreError where the store fails, and NothingReadError where no message of any input could be read. Otherwise
     unreadable files and a failed judge do not raise: they are in ``case.problems``, and what could be read is read.
     """
-    if store is None:
-        with temporary_store() as store:
-            return audit(inputs, store, options, progress)
+    if store is None or isinstance(store, str | Path):
+        with temporary_store() if store is None else open_store(store) as opened_store:
+            return audit(inputs, opened_store, options, progress)
     options, progress = options or Options(), progress or silent
     with open_session(options.judge, options.terms, store, options.ledger) as judging:
         return _audited(inputs, store, options, progress, judging)
