@@ -79,6 +79,8 @@ def test_findings_at_the_level_asked_for_end_with_exit_code_1(undersong: Underso
     assert "love_bombing" in {finding["pattern"] for finding in findings}
     assert undersong("detect", "rows.jsonl", "--fail-on", "low", "--prevalence", "0.8").code == 1
     assert undersong("detect", "rows.jsonl", "--fail-on", "low", "--prevalence", "0.001").code == 0  # a lead
+    low_bar = ("--fail-on", "low", "--prevalence", "0.001", "--fail-confidence", "0.0001")
+    assert undersong("detect", "rows.jsonl", *low_bar).code == 1
 
 
 @pytest.mark.parametrize(("level", "code"), [("low", 1), ("high", 1), ("critical", 0)])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from undersong.cli.gates import confidence_option, level_option
 from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.options import (
     check_targets,
@@ -16,7 +17,7 @@ from undersong.cli.options import (
     seeded_chance_options,
     show_problems,
 )
-from undersong.models import LEVELS, encode
+from undersong.models import encode
 
 if TYPE_CHECKING:
     from undersong.patterns.significance import ResamplingConfig
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--rule", "names", multiple=True, metavar="ID", help="Only these rules; also one that is off by default.")
 @seeded_chance_options
-@click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above.")
+@level_option
+@confidence_option
 @prevalence_option
 def command(
     rows: str,
@@ -44,6 +46,7 @@ def command(
     names: tuple[str, ...],
     effort: ResamplingConfig | None,
     fail_on: str | None,
+    fail_confidence: float | None,
     prevalence: float | None,
 ) -> None:
     """Find patterns in the rows that `undersong evaluate` wrote (- for stdin), or in any rows with the same keys."""
@@ -64,4 +67,4 @@ def command(
     draws = effort.draws if effort else 0
     for words in basis_words(draws, significance.family, significance.tested):
         click.echo(words, err=True)
-    raise SystemExit(failing(significance.findings, fail_on))
+    raise SystemExit(failing(significance.findings, fail_on, fail_confidence))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from undersong.cli.options import NumberRange
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
 from undersong.models import LEVELS, Case, Deduction, LedgerClaim
@@ -67,7 +68,7 @@ level_option = click.option(
 )
 confidence_option = click.option(
     "--fail-confidence",
-    type=click.FloatRange(0, 1),
+    type=NumberRange(0, 1),
     metavar="P",
     help="With --fail-on: findings at least this likely to be true, and those of which that is not known; .5.",
 )

@@ -213,13 +213,15 @@ prevalence_option = click.option(
 )
 
 
-def failing(findings: Iterable[Finding], level: str | None) -> int:
+def failing(findings: Iterable[Finding], level: str | None, confidence: float | None = None) -> int:
     """The exit code of ``--fail-on``: 1 where a finding has the level or a higher one.
 
-    A finding with a confidence below .5 is a lead and does not count; one whose confidence is not known does.
+    A finding counts from ``confidence`` (None: .5) on; one whose confidence is not known always does.
     """
-    counting = [each for each in findings if each.confidence is None or not each.is_lead]
-    return int(level is not None and any(LEVELS.index(each.level) >= LEVELS.index(level) for each in counting))
+    if level is None:
+        return 0
+    bar = LEVELS.index(level)
+    return int(any(LEVELS.index(each.level) >= bar and each.counts_from(confidence) for each in findings))
 
 
 @contextmanager

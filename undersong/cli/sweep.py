@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from undersong.cli.gates import confidence_option, level_option
 from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.options import (
     DEFAULT_STORE,
@@ -19,7 +20,7 @@ from undersong.cli.options import (
 )
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
-from undersong.models import LEVELS, Emerging, Finding, encode
+from undersong.models import Emerging, Finding, encode
 
 _LEAST = click.IntRange(1)
 
@@ -44,7 +45,8 @@ _LEAST = click.IntRange(1)
 @seeded_chance_options
 @prevalence_option
 @click.option("--json", "as_json", is_flag=True, help="Print each new finding as one JSON line.")
-@click.option("--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a new finding of this level or above.")
+@level_option
+@confidence_option
 def command(
     store: str,
     judge: str | None,
@@ -53,6 +55,7 @@ def command(
     slow: bool,
     as_json: bool,
     fail_on: str | None,
+    fail_confidence: float | None,
     **chosen: Any,
 ) -> None:
     """Search the histories of all agents with enough scores, across conversations and months.
@@ -83,7 +86,7 @@ def command(
         click.echo(asked if chosen["again"] else unchanged, err=True)
     for line in outcome_lines(done.outcomes):
         click.echo(line, err=True)
-    raise SystemExit(failing(done.new_findings, fail_on))
+    raise SystemExit(failing(done.new_findings, fail_on, fail_confidence))
 
 
 def _finding_line(finding: Finding) -> str:

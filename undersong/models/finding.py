@@ -106,6 +106,10 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
         """Whether it is something to look at and no accusation: true less often than not, or how often is not known."""
         return self.confidence is None or self.confidence < SURE
 
+    def counts_from(self, confidence: float | None) -> bool:
+        """Whether a gate heeds it: from ``confidence`` (0-1, None: .5) on, and where its own is not known."""
+        return self.confidence is None or self.confidence >= (SURE if confidence is None else confidence)
+
     @property
     def is_read(self) -> bool:
         """Whether it rests on a reading of the sequence itself, and not on rules over scores."""

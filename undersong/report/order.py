@@ -229,6 +229,4 @@ def at_or_above(case: Case, level: str, confidence: float | None = None) -> list
 def _reaches(result: Result, level: str, confidence: float | None) -> bool:
     if not isinstance(result, FindingResult):
         return ORDER.index(result.level) >= ORDER.index(SARIF[level]) and level != "critical"
-    sure = result.finding.confidence
-    likely = sure is None or (sure >= confidence if confidence is not None else not result.finding.is_lead)
-    return likely and LEVELS.index(result.finding.level) >= LEVELS.index(level)
+    return result.finding.counts_from(confidence) and LEVELS.index(result.finding.level) >= LEVELS.index(level)
