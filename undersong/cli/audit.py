@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from undersong.cli.gates import Gates, gate_options
+from undersong.cli.grouping import check_key, group_option, groups
 from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.nearby import show_readable
 from undersong.cli.options import (
@@ -24,6 +25,7 @@ from undersong.cli.options import (
     chance_options,
     check_store,
     check_targets,
+    echo,
     exit_code,
     folder_rules,
     judge_options,
@@ -95,6 +97,7 @@ PERCENT = NumberRange(0, 100)
 @click.option(
     "--format", "formats", multiple=True, metavar="FORMAT", help="Write json, jsonl, sarif or parquet too; repeatable."
 )
+@group_option
 @gate_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 def command(
@@ -112,6 +115,7 @@ def command(
     masked: tuple[str, ...],
     names_file: str | None,
     formats: tuple[str, ...],
+    group_by: str | None,
     gates: Gates,
     as_json: bool,
     **chosen: Any,
@@ -129,12 +133,14 @@ def command(
     from undersong.patterns.catalog import load_rules
     from undersong.pipeline.audit import audit
     from undersong.pipeline.redaction import redacted
+    from undersong.report.groups import group_lines
     from undersong.report.render import check_formats
     from undersong.report.writer import ConversationLookup, check_folder, write
 
     folder = Path(out)
     check_folder(folder)
     check_formats(formats)
+    check_key(group_by, masked=redact or bool(masked) or names_file is not None)
     if not paths:
         show_readable("audit")
     check_targets(paths, store)
@@ -166,11 +172,15 @@ def command(
         progress("report", 0, 0)
         times = {"started": started.isoformat(), "seconds": time.monotonic() - began}
         digest = write(case, rows, folder, run=times, rules=patterns, conversations=lookup, formats=formats)
+        shares = groups(case, rows, lookup, paths, group_by) if group_by else []
     show_problems(case.problems)
     failed = gates.failures(case)
     explain = "" if no_store else f"undersong explain{_store_option(store, folder)}"
     shown_paths = ("PATH",) if redact or listed else paths  # a path may hold a name that is masked
-    print_summary(summary(case, folder, digest, paths=shown_paths, explain=explain) | {"failed": failed}, as_json)
+    facts = {"failed": failed} | ({"groups": msgspec.to_builtins(shares)} if group_by else {})
+    print_summary(summary(case, folder, digest, paths=shown_paths, explain=explain) | facts, as_json)
+    if group_by and not as_json:
+        echo(group_lines(shares, group_by))
     for line in failed:
         click.echo(click.style("failed     ", fg="red") + visible(line), err=as_json)
     raise SystemExit(exit_code(case.problems) or (GATE_FAILED if failed else 0))

@@ -12,6 +12,7 @@ SECTIONS = {  # title → names of parameters, for every command alike; what is 
     "What is read": ("source_format", "only", "since", "seed", "budget_share", "recall", "read_all", "follow", "poll"),
     "What is looked for": (
         "read", "rules", "folder", "rule", "names", "profile", "thinking", "prevalence", "warn", "signals",
+        "group_by",
     ),
     "The judge, and what it may cost": (
         "judge", "budget", "max_calls", "max_failed", "concurrency", "timeout", "batch", "price_in", "price_out",

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from undersong.cli.grouping import group_option, groups
 from undersong.cli.help import examples
 from undersong.cli.options import echo, exit_code, nothing_read, show_problems
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
-from undersong.errors import InputError, NothingReadError
+from undersong.errors import InputError, NothingReadError, UsageError
 
 if TYPE_CHECKING:
     from undersong.models import Lead
+    from undersong.report.groups import GroupShare
 
 QUOTED = 200  # characters of a quote
 
@@ -28,36 +30,48 @@ QUOTED = 200  # characters of a quote
     ),
 )
 @click.argument("path", metavar="REPORT|PATH", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print every lead as one JSON line.")
-def command(path: Path, as_json: bool) -> None:
+@group_option
+@click.option("--json", "as_json", is_flag=True, help="Print every lead, or group, as one JSON line.")
+def command(path: Path, group_by: str | None, as_json: bool) -> None:
     """Print the agents to look at first, at most ten, each with what was counted and its strongest sentence.
 
     REPORT is the folder of a report; PATH is an export file or a folder, which is audited with the offline judge and
     leaves nothing behind. A lead says where to look; it accuses nobody. --json prints all agents with three messages
     or more, best first.
     """
-    from undersong.models import encode
+    import msgspec
 
-    leads, code = _leads(path)
-    echo(encode(lead).decode() for lead in leads) if as_json else echo(_lines(leads))
+    from undersong.core.manifest import NAME
+    from undersong.report.groups import group_lines
+    from undersong.report.writer import LEADS
+
+    is_report = (path / NAME).is_file()
+    if is_report and group_by:
+        what = "a report has not every message of its input"
+        raise UsageError(what, where="--group-by", remedy="name the export file or folder itself")
+    leads, shares, code = (_stored(path / LEADS), [], 0) if is_report else _audited(path, group_by)
+    if as_json:
+        echo(msgspec.json.encode(each).decode() for each in (shares if group_by else leads))
+    else:
+        echo(_lines(leads))
+        echo(group_lines(shares, group_by) if group_by else ())
     raise SystemExit(code)
 
 
-def _leads(path: Path) -> tuple[Sequence[Lead], int]:
-    """The leads of a report folder, else those of an audit without a store, and the exit code that follows."""
-    from undersong.core.manifest import NAME
+def _audited(path: Path, group_by: str | None) -> tuple[Sequence[Lead], list[GroupShare], int]:
+    """The leads of an audit that leaves nothing behind, the groups that were asked for, and the exit code."""
     from undersong.pipeline.audit import audit
     from undersong.pipeline.options import Options
-    from undersong.report.writer import LEADS
+    from undersong.stores.sqlite import temporary_store
 
-    if not (path / NAME).is_file():
+    with temporary_store() as store:
         try:
-            case, _ = audit(path, options=Options(effort=None))
+            case, rows = audit(path, store, options=Options(effort=None))
         except NothingReadError as error:
             raise nothing_read(error.problems) from None
-        show_problems(case.problems)
-        return case.leads, exit_code(case.problems)
-    return _stored(path / LEADS), 0
+        shares = groups(case, rows, lambda name: store.conversation(name)[0], [path], group_by) if group_by else []
+    show_problems(case.problems)
+    return case.leads, shares, exit_code(case.problems)
 
 
 def _stored(path: Path) -> Sequence[Lead]:
