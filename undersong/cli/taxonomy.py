@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from undersong.datafiles.scan_config import StructureRules
 from undersong.datafiles.taxonomy import Taxonomy, taxonomy
-from undersong.datafiles.verdict_config import guns, mechanisms
+from undersong.datafiles.verdict_config import distress_config, guns, mechanisms
 from undersong.datafiles.yaml_loader import RULES, read
 from undersong.judges.llm.prompts import shipped_prompts
 from undersong.scan.phrases import PhraseFile, PhraseGroup, signal_files
@@ -130,6 +130,9 @@ def _code(id_: str) -> Iterator[str]:
     code = taxonomy().distress_codes[id_.removeprefix(CODE)]
     yield from _head(id_, code.name, code.description)
     yield "use         a note to the reader at a turn, never a diagnosis"
+    conducts = distress_config().conduct.items()
+    setting = [name.replace("_", " ") for name, each in conducts if id_.removeprefix(CODE) in (*each.codes, *each.also)]
+    yield f"set by      {', '.join(setting) or 'no rule here: the source of the codes names no mechanism for it'}"
 
 
 def _mechanism(name: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from undersong.core.text import counted, mechanism_name, text_hash
 from undersong.models import LEVELS
-from undersong.report import alignment_words, escape, headline, narrative, view_model, work_view
+from undersong.report import alignment_words, escape, headline, narrative, session_answer, view_model, work_view
 from undersong.report.sequence_words import reading_options
 from undersong.report.view_model import ReportView
 
@@ -42,7 +42,7 @@ def environment() -> jinja2.Environment:
         headline.headline, headline.mechanism_gaps, alignment_words.alignment_colour, alignment_words.alignment_words,
         narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
         narrative.judge_option, reading_options, narrative.judge_words, narrative.kind_words, narrative.missed_words,
-        narrative.not_applicable_words, narrative.outcome_words, narrative.score_words, narrative.to_read_words,
+        narrative.not_applicable_words, narrative.outcome_words, session_answer.session_answer, narrative.to_read_words,
         view_model.agreement_table, work_view.duration_words,
     )  # fmt: skip
     made.globals |= {function.__name__: function for function in functions}

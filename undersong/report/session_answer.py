@@ -1,0 +1,32 @@
+"""The answer of a session's card: its score, or what was looked at where a score has nothing to stand on."""
+
+from __future__ import annotations
+
+from undersong.core.text import counted
+from undersong.models import SessionVerdict
+from undersong.report.narrative import score_name, score_words
+
+OFFLINE = "offline"
+LOOKED_FOR = "admissions of a fault, confirmed beliefs, repeated replies, deference, and claims of work"
+
+
+def session_answer(verdict: SessionVerdict) -> str:
+    """The score with what it stands on; without one, what was looked at and what a judge would add: no empty grade."""
+    if verdict.score is not None:
+        return score_words(verdict)
+    seen = counted(len(verdict.moments), "moment") + (" stands" if len(verdict.moments) == 1 else " stand")
+    stands = f"{seen} below" if verdict.moments else "none stands at any turn"
+    return (
+        "Not graded: this session holds no code, tool result, objection or error that an answer could be held against, "
+        f"so it has no {score_name((verdict,))}. Looked at: {counted(verdict.messages, 'message')}, for {LOOKED_FOR}; "
+        f"{stands}. {_what_a_judge_adds(verdict)}"
+    ).rstrip()
+
+
+def _what_a_judge_adds(verdict: SessionVerdict) -> str:
+    if verdict.read and set(verdict.judges) - {OFFLINE}:
+        return ""
+    return (
+        "An LLM judge (--judge NAME) would add scores and indicators of each message, and with --read sequences the "
+        "shapes that only the whole conversation shows."
+    )
