@@ -5,6 +5,8 @@ python -m bench.claims [--data DIR] [--misses] [--claims STATE]
 DIR, or UNDERSONG_DATA, holds ``sessions/`` with ``real_dev.jsonl.gz``, ``counterfactual_dev.jsonl.gz`` and its labels.
 Of each variant: A a failing check that is flagged, B the same without a flag, C the check removed, D untouched. Shares
 have Clopper-Pearson intervals, 95 %. ``--claims`` lists the claims of the real sessions that have a state.
+``claims_read.jsonl`` beside this file has a reader's label for each claim that the page on these sessions shows first,
+and would have one for each point deducted; the reader had made the rules.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from undersong.formats.ingest import read
 from undersong.models import Conversation, LedgerClaim, SessionVerdict
 from undersong.models.verdict import balance
+from undersong.report.work_view import first_claims
 from undersong.routing.budget import clopper_pearson
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
@@ -103,9 +106,25 @@ def show_real(folder: Path, state: str | None) -> None:
             print(f"  −{each.points} {conversation.id[:8]} turn {each.position} {each.mechanism}/{each.kind}: {words}")
         for each in verdict.bypasses:
             print(f"  bypass {conversation.id[:8]} turn {each.position} {each.kind}: {' | '.join(each.lines)[:200]}")
+    show_read(results)
     for claim in claims if state else ():
         if claim.state == state:
             print(f"  {_listed(claim)}")
+
+
+def show_read(results: list[tuple[Conversation, SessionVerdict]]) -> None:
+    """Print how many of the claims that are shown first are worth a look, by the labels; unread ones are named."""
+    labels = {}
+    for line in (Path(__file__).parent / "claims_read.jsonl").read_text(encoding="utf-8").splitlines():
+        label = json.loads(line)
+        labels[label["session"], label["turn"], label["kind"]] = label["label"]
+    first = [item.claim for item in first_claims([verdict for _, verdict in results])]
+    read = [labels.get((claim.conversation[:8], claim.position, claim.kind), "unread") for claim in first]
+    print(
+        f"of the first {len(first)} claims shown, worth a look: {share(read.count('worth'), len(first))}  goal 8 of 12"
+    )
+    for claim, label in zip(first, read, strict=True):
+        print(f"  {label}: {_listed(claim)}")
 
 
 def _listed(claim: LedgerClaim) -> str:

@@ -44,7 +44,7 @@ def test_each_small_session_has_the_claims_and_ways_round_that_it_should(
 def test_the_small_sessions_are_many_and_half_of_them_innocent() -> None:
     guilty = [case for case in SESSIONS if case.get("points") or case.get("bypasses") or case.get("speaks")]
     assert len({case["name"] for case in SESSIONS}) == len(SESSIONS)
-    assert len(SESSIONS) - len(guilty) >= len(guilty)
+    assert len(SESSIONS) - len(guilty) >= len(guilty) >= 60
 
 
 def test_every_quote_of_the_ledger_stands_in_its_message(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def _edit(part: Mapping[str, Any]) -> ToolCall:
     groups = [each for each in edits if isinstance(each, list)] if isinstance(edits, list) else []
     texts = [as_object(edit).get("text") for group in groups for edit in group]
     new = "\n".join(text for text in texts if isinstance(text, str))
-    return ToolCall(name="replace_in_file", input={"path": _path(part.get("uri")), "new_string": new})
+    return ToolCall(name="insert_edit_into_file", input={"path": _path(part.get("uri")), "code": new})
 
 
 def _shown(part: Mapping[str, Any]) -> str:

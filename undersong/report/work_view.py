@@ -101,7 +101,7 @@ def work_view(case: Case) -> WorkView | None:
         balance=balance_words(sessions),
         shares=tuple(_shares(sessions)),
         subagents=tuple(_of_subagents(sessions))[:CLAIMS],
-        claims=tuple(_claims(sessions))[:CLAIMS],
+        claims=first_claims(sessions),
         bypasses=tuple(bypasses[:BYPASSES]),
         failures=tuple(failures[:FAILURES]),
     )
@@ -115,6 +115,11 @@ def duration_words(row: RepeatedFailure) -> str:
     if row.seconds < HOUR:
         return f"{times} over {counted(round(row.seconds / MINUTE), 'minute')}"
     return f"{times} over {counted(round(row.seconds / HOUR), 'hour')}"
+
+
+def first_claims(sessions: Iterable[SessionVerdict]) -> tuple[ClaimToCheck, ...]:
+    """The claims that the page lists."""
+    return tuple(_claims(sessions)[:CLAIMS])
 
 
 def _claims(sessions: Iterable[SessionVerdict]) -> list[ClaimToCheck]:
@@ -141,18 +146,19 @@ def _of_subagents(sessions: Sequence[SessionVerdict]) -> Iterator[ClaimToCheck]:
 
 
 def _shares(sessions: Sequence[SessionVerdict]) -> Iterator[ClaimShare]:
-    """The shares of all claims, then by project, by model and by month where there are several, most claims first."""
+    """The shares of all claims, then by folder, by model and by month where there are several, most claims first."""
     claims = list(_once(sessions))
     if not claims:
         return
     yield _share("all", "", [claim for _, claim in claims])
     groups: dict[str, dict[str, list[LedgerClaim]]] = {"project": {}, "model": {}, "month": {}}
     for project, claim in claims:
+        groups["project"].setdefault(project, []).append(claim)
         month = claim.time.strftime("%Y-%m") if claim.time else ""
-        for by, name in (("project", project), ("model", claim.model), ("month", month)):
+        for by, name in (("model", claim.model), ("month", month)):
             groups[by].setdefault(name, []).append(claim)
     for by, named in groups.items():
-        if len(named) > 1:
+        if len(named) > 1 and set(named) != {""}:
             shares = [_share(by, name or "unknown", own) for name, own in named.items()]
             order = (lambda one: one.name) if by == "month" else (lambda one: (-one.claims, one.name))
             yield from sorted(shares, key=order)[:SHARES]
@@ -166,7 +172,7 @@ def _once(sessions: Iterable[SessionVerdict]) -> Iterator[tuple[str, LedgerClaim
             key = claim.copy_key
             before = chosen.get(key)
             if before is None or DECISIVE.index(claim.state) < DECISIVE.index(before[1].state):
-                chosen[key] = (_project(session), claim)
+                chosen[key] = (session.project, claim)
     yield from chosen.values()
 
 

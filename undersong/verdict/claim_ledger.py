@@ -12,7 +12,17 @@ from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
 from undersong.models.verdict import Bypass, LedgerClaim, LedgerKind
 from undersong.verdict.admissions import Retraction, retractions, thoughts_against
-from undersong.verdict.check_claims import NEVER, STALE, CheckHistory, Ruling, kinds_of, of_kinds, rule_on, since_change
+from undersong.verdict.check_claims import (
+    NEVER,
+    STALE,
+    CheckEvent,
+    CheckHistory,
+    Ruling,
+    kinds_of,
+    of_kinds,
+    rule_on,
+    since_change,
+)
 from undersong.verdict.claims import Claim, admits, sentence
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
 
@@ -132,7 +142,21 @@ def _ruling(
     objection = session.disputed.get(turn.message.id)
     if objection is not None and _is_denied(kind, objection.text):
         return Ruling("disputed", "the next words of the person say that it does not work"), (objection,)
+    if ruling.state == "unsupported" and (passed := _checked_next(session, turn, claim)):
+        return Ruling("backed", "a check passed right after it", passed), ()
     return ruling, ()
+
+
+def _checked_next(session: _Session, turn: TranscriptTurn, claim: Claim) -> CheckEvent | None:
+    """The check that passes after a claim on the same request, before anything else is changed."""
+    if claim.kind not in ("tests", "fix", "works", "done"):
+        return None
+    for event in session.history.after(turn.place):
+        if event.outcome is None or event.outcome.turn.run > turn.run:
+            return None
+        if event.kinds & set(kinds_of(claim)):
+            return event if event.state(kinds_of(claim)) == "passed" else None
+    return None
 
 
 def _is_denied(kind: LedgerKind, objection: str) -> bool:
