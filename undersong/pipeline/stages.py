@@ -26,6 +26,7 @@ from undersong.rows.binary import with_event_times
 from undersong.rows.corpus_scales import with_scale
 from undersong.rows.jsonl import rounded
 from undersong.scan import SignalBook, scan_conversations
+from undersong.scan.language import language_note, other_language
 from undersong.stores.erasure import Forgotten
 from undersong.stores.protocol import Store
 
@@ -38,7 +39,7 @@ class AuditCorpus(msgspec.Struct, kw_only=True):
 
     ``demand`` counts what asks to be read, ``cut`` is where the budget ends, ``rate`` the audit sample's; ``also`` maps
     conversation numbers to what a flag in another conversation routes there. ``passed_over`` counts the conversations
-    that were not chosen.
+    that were not chosen, ``languages`` are those of the ones that are not in English.
     """
 
     conversations: list[str] = []
@@ -46,6 +47,7 @@ class AuditCorpus(msgspec.Struct, kw_only=True):
     problems: list[Problem] = []
     messages: int = 0
     passed_over: int = 0
+    languages: list[str] = []
     demand: DemandHistogram = msgspec.field(default_factory=DemandHistogram)
     also: dict[int, dict[int, str]] = {}
     cut: BudgetCutoff = NOTHING
@@ -98,9 +100,13 @@ def ingest_and_scan(
                 earlier.add_directed(len(corpus.conversations), directed)
             corpus.conversations.append(item.id)
             corpus.messages += len(item.messages)
+            if language := other_language(item):
+                corpus.languages.append(language)
         progress("scan", corpus.messages, max(corpus.messages, sum(file.messages for file in corpus.inputs)))
     if corpus.passed_over and not corpus.conversations:
         raise matched_none(options, corpus.passed_over)
+    if note := language_note(corpus.languages, len(corpus.conversations)):
+        corpus.problems.append(note)
     corpus.also = earlier.resolve(corpus.demand)
     corpus.cut = reading_cutoff(corpus.demand, options, policy, book.triage)
     corpus.rate = corpus.demand.sample_rate(corpus.cut, policy.sample_rate)
