@@ -1,11 +1,12 @@
 """Fit what findings are worth: ``python -m train.confidence [--set bench/talks/dev] [--data DIR]``.
 
-Writes ``undersong/data/rules/confidence.yaml``; same input, same bytes. Three parts:
+Writes ``undersong/data/rules/confidence.yaml``; same input, same bytes. Four parts:
 
 readings    counts of what blind readers of whole sequences said of the speakers of a set of conversations
 indicators  a logistic regression over the findings of rules with indicators on the readings of that set
-scores      one over the findings of rules with scores alone, on rough worlds (``bench.worlds``, seed 1) and on the
+scores      one over the findings of rules with limits on scores, on rough worlds (``bench.worlds``, seed 1) and on the
             planted sets that lie beside DIR (``../bench/planted``)
+sums        one over the findings of rules with sums of scores, on the same worlds
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ from undersong.datafiles.yaml_loader import RULES
 from undersong.models import Finding, Row
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import detect
-from undersong.patterns.significance.confidence import FILE, LogisticWeights, ReadingCounts
+from undersong.patterns.significance.confidence import FILE, LogisticWeights, ReadingCounts, rule_kind
 from undersong.patterns.significance.finding_features import FEATURES, finding_features
 from undersong.rows.jsonl import row_of
 
@@ -46,9 +47,10 @@ HEAD = """\
 # and language models read (docs/benchmark.md). Scores: rough worlds made of the score vectors of real posts
 # (bench/worlds), and planted sets.
 """
-ROUGH, QUIET, SEED = 40, 20, 1  # rough worlds with plants, without, and their seed
+ROUGH, QUIET, SEED = 80, 40, 1  # rough worlds with plants, without, and their seed
 READ = 0.47  # share of their messages that are read
 OF_TALK = ("strength", "rival", "bound", "public")  # of some hundred findings no more can be learnt
+OF_WORLDS = tuple(name for name in FEATURES if name != "rival")  # rivals count by their odds, not their strength
 RIDGE = 0.3  # scikit-learn's C
 POSTS = Path(__file__).parent / "labels" / "post_findings.jsonl"
 MORE = Path("bench/talks/more")  # further planted conversations, see docs/benchmark.md
@@ -99,7 +101,9 @@ def _of_talks(folder: Path) -> Labelled:
         if planted["kind"] == "planted" and planted["agent"] == row["author"]:
             shapes[row["conversation"], identity(row["conversation"], row["author"], row["role"])] = planted["shape"]
     rows = talk_rows(folder)
-    findings = detect(rows, [rule for rule in load_rules() if rule.file.variant_of is not None]).findings
+    findings = detect(
+        rows, [rule for rule in load_rules() if rule.file.variant_of and rule_kind(rule) == "indicators"]
+    ).findings
     true = [
         one_name(each.pattern) == one_name(shapes.get((each.conversations[0], each.agent), "")) for each in findings
     ]
@@ -154,10 +158,11 @@ def joined(*parts: Labelled) -> Labelled:
     )
 
 
-def of_worlds(worlds: Sequence[tuple[Json, Json]]) -> Labelled:
-    """The findings of rules with scores alone on (messages, truth) of score worlds."""
-    rules = [rule for rule in load_rules() if "indicators" not in rule.needs]
-    labelled = Labelled([], [], [], 0, 0)
+def of_worlds(worlds: Iterable[tuple[Json, Json]]) -> dict[str, Labelled]:
+    """The findings of rules with scores alone on (messages, truth) of score worlds, by kind of rule."""
+    rules = [rule for rule in load_rules() if rule_kind(rule) != "indicators"]
+    kinds = {rule.hash: rule_kind(rule) for rule in rules}
+    labelled = {kind: Labelled([], [], [], 0, 0) for kind in ("scores", "sums")}
     agents = planted = 0
     for world, truth in worlds:
         rows = rows_of(world)
@@ -166,15 +171,16 @@ def of_worlds(worlds: Sequence[tuple[Json, Json]]) -> Labelled:
         planted += len({plant["agent"] for plant in truth["truth"]})
         unclear = {(each["agent"], each["pattern"]) for each in truth.get("ambiguous", ())}
         for finding, features in zip(findings, finding_features(findings, rows), strict=True):
-            named = finding.agent.partition(":")[2], finding.pattern
-            if named not in unclear:
-                labelled.patterns.append(finding.pattern)
-                labelled.features.append(features)
-                labelled.true.append(any(_names(finding, plant) for plant in truth["truth"]))
-    return labelled._replace(bad=planted, agents=agents)
+            if (finding.agent.partition(":")[2], finding.pattern) not in unclear:
+                part = labelled[kinds[finding.rule_hash]]
+                part.patterns.append(finding.pattern)
+                part.features.append(features)
+                part.true.append(any(names(finding, plant) for plant in truth["truth"]))
+    return {kind: part._replace(bad=planted, agents=agents) for kind, part in labelled.items()}
 
 
-def _names(finding: Finding, plant: Json) -> bool:
+def names(finding: Finding, plant: Json) -> bool:
+    """Whether a finding names a plant: agent, pattern, and over half of the messages that were read."""
     if (finding.agent.partition(":")[2], finding.pattern) != (plant["agent"], plant["pattern"]):
         return False
     read = set(plant["read_ids"])
@@ -232,8 +238,9 @@ def main() -> None:
     lines += [f"  {name}: {list(getattr(counts, name))}  # with certainty 1, 2, 3, 4" for name in ("right", "wrong")]
     talks, posts = of_talks(arguments.set, MORE), of_posts(arguments.data)
     by_indicators = fitted(joined(talks, posts), OF_TALK, offsets=False)
-    by_scores = fitted(of_worlds(list(score_worlds(arguments.data))), FEATURES, offsets=True)
-    for name, weights in (("scores", by_scores), ("indicators", by_indicators)):
+    worlds = of_worlds(score_worlds(arguments.data))
+    parts = {kind: fitted(part, OF_WORLDS, offsets=True) for kind, part in worlds.items()}
+    for name, weights in (parts | {"indicators": by_indicators}).items():
         lines += [f"{name}:", f"  share: {weights.share}", f"  intercept: {weights.intercept}"]
         lines += [f"  {key}: {json.dumps(getattr(weights, key))}" for key in ("weights", "patterns")]
     text = HEAD.format(name=arguments.set.name) + "\n".join(_wrapped(lines)) + "\n"

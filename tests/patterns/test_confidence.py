@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 import pytest
 
 from undersong.models import TRAITS, Row
@@ -17,8 +18,10 @@ from undersong.patterns.significance.confidence import (
     confidence,
     doubted,
     reference_figures,
+    rule_kind,
     with_confidence,
 )
+from undersong.patterns.significance.finding_features import finding_features
 
 COUNTS = ReadingCounts(planted=40, innocent=254, right=(1, 4, 15, 20), wrong=(6, 2, 1, 0))
 
@@ -104,3 +107,27 @@ def test_a_pattern_that_was_not_measured_has_no_confidence_and_is_a_lead() -> No
     unmeasured = [each for each in with_confidence(findings, rows, rules) if each.pattern == "love_bombing_literal"]
     assert unmeasured
     assert all(each.confidence is None and each.is_lead for each in unmeasured)
+
+
+def test_a_second_rule_that_sees_the_same_is_an_echo_and_another_pattern_over_the_same_messages_takes_odds() -> None:
+    rows = _rows("user")
+    rules = load_rules(names=["love_bombing", "love_bombing_by_sums"])
+    findings = detect(rows, rules).findings
+    assert {finding.rule_hash for finding in findings} == {rule.hash for rule in rules}
+    strengths = [finding.strength for finding in findings]
+    assert [features["echo"] for features in finding_features(findings, rows)] == strengths[::-1]
+    alone = [with_confidence(detect(rows, [rule]).findings, rows, rules)[0] for rule in rules]
+    both = {each.rule_hash: each.confidence for each in with_confidence(findings, rows, rules)}
+    for each in alone:
+        value = both[each.rule_hash]
+        assert value is not None
+        assert each.confidence is not None
+        assert value > each.confidence
+    rival = msgspec.structs.replace(findings[0], pattern="con_game", finding_id="x")
+    disputed = with_confidence([*findings, rival], rows, rules)
+    assert all((one.confidence or 0) < (both[one.rule_hash] or 0) for one in disputed[:2])
+
+
+def test_kinds_of_rules() -> None:
+    names = ("darvo", "darvo_by_sums", "darvo_by_indicators")
+    assert [rule_kind(rule) for rule in load_rules(names=names)] == ["scores", "sums", "indicators"]

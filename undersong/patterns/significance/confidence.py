@@ -12,7 +12,7 @@ import msgspec
 from undersong.datafiles.yaml_loader import RULES, read
 from undersong.models import Finding, Row
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.significance.finding_features import finding_features
+from undersong.patterns.significance.finding_features import finding_features, places
 
 FILE = "confidence.yaml"
 PLATFORM, OWN = 0.01, 0.2  # one bad agent in a hundred on a platform, one speaker in five in a person's own export
@@ -67,10 +67,11 @@ class LogisticWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class ReferenceFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """``confidence.yaml``: readings of sequences, rules over scores, and rules over the indicators of messages."""
+    """``confidence.yaml``: readings of sequences, and rules by their kind (``rule_kind``)."""
 
     readings: ReadingCounts
     scores: LogisticWeights
+    sums: LogisticWeights
     indicators: LogisticWeights
 
 
@@ -118,15 +119,51 @@ def with_confidence(
     if not findings:
         return ()
     figures = figures or reference_figures()
-    judged = {rule.hash for rule in rules if "indicators" in rule.needs}
+    kinds = {rule.hash: rule_kind(rule) for rule in rules}
     usual = {} if prevalence else usual_prevalence(rows)
+    odds: dict[int, float | None] = {}
+    for judged in (True, False):
+        places_of_kind = [place for place, each in enumerate(findings) if _judged(each, kinds) == judged]
+        chosen = [findings[place] for place in places_of_kind]
+        for place, finding, features in zip(places_of_kind, chosen, finding_features(chosen, rows), strict=True):
+            weights: LogisticWeights = getattr(figures, kinds.get(finding.rule_hash, "scores"))
+            odds[place] = weights.odds(finding.pattern, features, prevalence or usual.get(finding.agent, OWN))
+    rivals = _rival_odds(findings, odds)
     weighed = []
-    for finding, features in zip(findings, finding_features(findings, rows), strict=True):
-        weights = figures.indicators if finding.rule_hash in judged else figures.scores
-        odds = weights.odds(finding.pattern, features, prevalence or usual.get(finding.agent, OWN))
-        value = None if odds is None else round(_probability(odds), 4)
+    for place, finding in enumerate(findings):
+        mine, others = odds[place], 0.0 if _judged(finding, kinds) else rivals[place]
+        value = None if mine is None else round(mine / (1 + mine + others), 4)
         weighed.append(msgspec.structs.replace(finding, confidence=value))
     return tuple(weighed)
+
+
+def rule_kind(rule: PatternRule) -> str:
+    """What a rule goes by: ``indicators``, ``sums`` of scores (a further way to find a pattern), or ``scores``."""
+    if "indicators" in rule.needs:
+        return "indicators"
+    return "scores" if rule.file.variant_of is None else "sums"
+
+
+def _judged(finding: Finding, kinds: Mapping[str, str]) -> bool:
+    return kinds.get(finding.rule_hash) == "indicators"
+
+
+def _rival_odds(findings: Sequence[Finding], odds: Mapping[int, float | None]) -> list[float]:
+    """Of each finding the odds of the other patterns over some of its messages, the strongest of each: one thing or
+    another happened there, hardly two at a time."""
+    by_message: dict[tuple[str, tuple[str, str]], set[int]] = {}
+    for place, finding in enumerate(findings):
+        for message in places(finding):
+            by_message.setdefault((finding.agent, message), set()).add(place)
+    totals = []
+    for finding in findings:
+        strongest: dict[str, float] = {}
+        for other in set().union(*(by_message[finding.agent, message] for message in places(finding))):
+            pattern = findings[other].pattern
+            if pattern != finding.pattern:
+                strongest[pattern] = max(strongest.get(pattern, 0.0), odds[other] or 0.0)
+        totals.append(sum(value for _, value in sorted(strongest.items())))
+    return totals
 
 
 def doubted(value: float | None, counts: ReadingCounts | None = None) -> float | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from undersong.models import NEGATIVE_TRAITS, Finding, Row
 
 HARMFUL = 0.5  # a negative trait from here on makes a message harmful
-FEATURES = ("strength", "bound", "chances", "public", "habit", "again", "rival", "passed")
+FEATURES = ("strength", "bound", "chances", "public", "habit", "again", "rival", "echo", "passed")
 
 
 class _AgentRows(NamedTuple):
@@ -21,15 +21,16 @@ class _AgentRows(NamedTuple):
 
 
 def finding_features(findings: Sequence[Finding], rows: Iterable[Row]) -> list[dict[str, float]]:
-    """The ``FEATURES`` of each finding, in order; ``findings`` and ``rows`` are all of a run.
+    """The ``FEATURES`` of each finding, in order; ``findings`` and ``rows`` are all of a run, by rules of one kind.
 
     strength  0 to 1, of the rule
     bound     log(1 + messages of the match)
     chances   log(1 + read messages of the agent to the same target): more chances need more evidence
     public    share of the match's messages that are to nobody
     habit     share of the agent's other messages that are harmful: who is always like that shows no pattern
-    again     further findings of the same pattern by the same agent: repetition is no evidence
+    again     further findings of the same rule about the same agent: repetition is no evidence
     rival     the strength of the strongest other pattern over some of the same messages, else 0
+    echo      the strength of the strongest finding of the same pattern by another rule over most of the same messages
     passed    share of messages passed over within the match
     """
     by_agent: dict[str, list[Finding]] = {}
@@ -52,9 +53,11 @@ def _own_rows(agents: Mapping[str, object], rows: Iterable[Row]) -> dict[str, _A
 
 
 def _features(finding: Finding, same_agent: Sequence[Finding], own: _AgentRows) -> dict[str, float]:
-    bound = _places(finding)
+    bound = places(finding)
     inside = [(row.conversation, row.id) in bound for row in own.rows]
-    rivals = [each.strength for each in same_agent if each.pattern != finding.pattern and _places(each) & bound]
+    rivals = [each.strength for each in same_agent if each.pattern != finding.pattern and places(each) & bound]
+    same = [each for each in same_agent if each.pattern == finding.pattern]
+    echoes = [each.strength for each in same if each.rule_hash != finding.rule_hash and _same(places(each), bound)]
     passed = len(finding.gap_ids)
     return {
         "strength": finding.strength,
@@ -62,13 +65,20 @@ def _features(finding: Finding, same_agent: Sequence[Finding], own: _AgentRows) 
         "chances": math.log1p(sum(row.target == finding.target for row in own.rows)),
         "public": _mean([row.target is None for row, within in zip(own.rows, inside, strict=True) if within]),
         "habit": _mean([harm >= HARMFUL for harm, within in zip(own.harms, inside, strict=True) if not within]),
-        "again": float(sum(each.pattern == finding.pattern for each in same_agent) - 1),
+        "again": float(sum(each.rule_hash == finding.rule_hash for each in same) - 1),
         "rival": max(rivals, default=0.0),
+        "echo": max(echoes, default=0.0),
         "passed": passed / (passed + len(bound)),
     }
 
 
-def _places(finding: Finding) -> set[tuple[str, str]]:
+def _same(one: set[tuple[str, str]], other: set[tuple[str, str]]) -> bool:
+    """Whether two matches share most of their messages: a Jaccard index of at least one half."""
+    return 2 * len(one & other) >= len(one | other)
+
+
+def places(finding: Finding) -> set[tuple[str, str]]:
+    """The messages of a match, by conversation and id."""
     return set(zip(finding.message_conversations, finding.message_ids, strict=True))
 
 
