@@ -2,9 +2,9 @@
 
 Rules and their confidence are made on seed 1 (``python -m train.confidence``), so another seed is another set of worlds
 by the same author. Printed are, at ``--prevalence``: the share of plants that are named, false alarms per 1,000 read
-messages (all worlds, and those where nothing is planted), the share of busy agents that are named, and how many of the
-findings of each confidence are true; the first line without confidence, for comparison. ``--noise`` adds the noise of a
-further reading to every score.
+messages (all worlds, and those where nothing is planted), how many busy agents without a plan are named, and how many
+findings of each confidence are true; the first line is without confidence. ``--noise`` adds the noise of a further
+reading to every score.
 """
 
 from __future__ import annotations
@@ -104,14 +104,20 @@ def _show(label: str, scored: Sequence[Scored], least: float) -> None:
         alarms += len(best)
         quiet += len(best) * (not each.truth["truth"])
         accused = {_name(finding) for finding in sure}
-        busy += sum(count >= BUSY for count in each.read.values())
-        named += sum(count >= BUSY and agent in accused for agent, count in each.read.items())
+        often = {agent for agent, count in each.read.items() if count >= BUSY} - planned(each.truth)
+        busy += len(often)
+        named += len(often & accused)
     read = sum(each.read.total() for each in scored)
     calm = sum(each.read.total() for each in scored if not each.truth["truth"])
     print(f"{label}: recall {Share(hits.total(), plants.total())},")
     print(f"  false alarms per 1,000 read {1000 * alarms / read:.2f}, where nothing is planted", end=" ")
-    print(f"{1000 * quiet / max(1, calm):.2f}, busy agents named {named} of {busy}")
+    print(f"{1000 * quiet / max(1, calm):.2f}, busy agents without a plan named {named} of {busy}")
     print("  " + ", ".join(f"{pattern} {hits[pattern]}/{count}" for pattern, count in sorted(plants.items())))
+
+
+def planned(truth: World) -> set[str]:
+    """The agents of a world who have a plan."""
+    return {plant["agent"] for plant in truth["truth"]}
 
 
 def _reliability(scored: Sequence[Scored]) -> None:

@@ -73,7 +73,8 @@ def test_the_opening_example_with_its_flattery_scored_as_warmth_is_love_bombing(
         5  kira>bo 4   .3 .7 .6
         6  kira>bo 5   .7 .2 .3
     """
-    assert fired(rows) == {"love_bombing_literal": ["3 4 5 6"], "love_bombing": ["bo: 1 2 3 4 5 6"]}
+    whole = ["bo: 1 2 3 4 5 6"]
+    assert fired(rows) == {"love_bombing_literal": ["3 4 5 6"], "love_bombing": whole, "love_bombing_by_sums": whole}
 
 
 def test_the_persistently_bad_agent_fires_the_literal_darvo_and_not_the_robust_one() -> None:
