@@ -27,7 +27,7 @@ SLOW = frozenset(f"test_{name}.py" for name in (  # measured: most of them take 
     "history_sweep",
     "kill", "ledger", "live", "models", "monitor", "necessary_conditions", "ood_check", "own_model", "packed", "rerun",
     "resampled", "scan_export", "schemas", "significance", "site", "splitter", "steps", "tail", "tokens", "trait_heads",
-    "turns", "validation", "watch", "watch_messages", "worlds",
+    "turns", "typed", "validation", "watch", "watch_messages", "worlds",
 ))  # fmt: skip
 SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph"))
 OPTIONAL = frozenset((

@@ -7,6 +7,7 @@ import shlex
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 
 import pytest
 
@@ -83,6 +84,7 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(at_hand, "_installed", lambda package: not package)
     (judge,) = [each for each in judges_at_hand({"OPENAI_API_KEY": "k"}, nobody) if "is set" in each.because]
     assert judge.missing == "pip install 'undersong[llm]'"
+    assert set(at_hand.libraries().values()) == {None}
     assert judge_command(["audit", "x"], {}, nobody).startswith("pip install 'undersong[llm]' && ANTHROPIC_API_KEY=")
 
 
@@ -124,6 +126,7 @@ def test_the_list_says_what_to_do_where_nothing_is_ready(undersong: Undersong, m
     ran = undersong("judges")
     assert ran.code == 0
     assert ran.out.startswith("offline: ")
+    assert f"anthropic {version('anthropic')}, openai {version('openai')}" in ran.out
     if "No LLM judge is ready" in ran.out:
         assert "ANTHROPIC_API_KEY=YOUR_KEY undersong audit PATH --judge anthropic:" in ran.out
     monkeypatch.setenv("OPENAI_API_KEY", "k-secret")

@@ -24,7 +24,7 @@ def command(as_json: bool) -> None:
     No key is shown or sent. Servers are asked for their models at the usual ports of Ollama, LM Studio, llama.cpp and
     vLLM on 127.0.0.1 alone.
     """
-    from undersong.judges.llm.at_hand import judge_command, judges_at_hand
+    from undersong.judges.llm.at_hand import INSTALL, judge_command, judges_at_hand, libraries
 
     at_hand = judges_at_hand()
     if as_json:
@@ -32,6 +32,10 @@ def command(as_json: bool) -> None:
             click.echo(msgspec.json.encode(judge._asdict() | {"ready": judge.ready}))
         return
     echo(_offline_lines())
+    installed = (f"{name} {number or 'not installed'}" for name, number in libraries().items())
+    click.echo(
+        f"\nlibraries for LLM judges: {', '.join(installed)}{'' if all(libraries().values()) else f' ({INSTALL})'}"
+    )
     for judge in at_hand:
         echo(_lines(judge))
     if not any(judge.ready for judge in at_hand):

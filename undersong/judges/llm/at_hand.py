@@ -11,6 +11,7 @@ import shutil
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib.metadata import version
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -121,6 +122,12 @@ def judge_command(
     setup = "" if _installed(default.package) else f"{INSTALL} && "
     named = shlex.join([*words, "--judge", f"{default.provider}:{default.model}", "--budget", str(BUDGET)])
     return f"{setup}{key}=YOUR_KEY {named}"
+
+
+def libraries() -> dict[str, str | None]:
+    """The vendors' libraries that judges need, with their version; None: not installed."""
+    packages = dict.fromkeys(entry.package for entry in load_judges().providers if entry.package)
+    return {name: version(name) if _installed(name) else None for name in packages}
 
 
 def for_this_machine(command: str, candidates: Sequence[AtHand] | None = None) -> str | None:
