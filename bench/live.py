@@ -30,13 +30,13 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from planted import _lines as worlds_of
 from planted import rows_of
 
-from tests.patterns.incremental import worlds
+from tests.patterns.live import worlds
 from undersong.models import TRAITS, Indicator, Row
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import detect
-from undersong.patterns.incremental.live import LiveDetector
-from undersong.patterns.incremental.row_log import RowLog
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.live import LiveDetector
+from undersong.patterns.live.row_log import RowLog
 
 TARGETS = 12  # half of those whom an agent of the stream may address
 START = datetime(2026, 1, 1, tzinfo=UTC)

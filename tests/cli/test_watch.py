@@ -20,7 +20,7 @@ from undersong.errors import InputError
 from undersong.models import Problem
 from undersong.monitor.watch import watch
 from undersong.patterns.catalog import load_rules
-from undersong.patterns.incremental.live import Changes, LiveDetector
+from undersong.patterns.live import Changes, LiveDetector
 
 WARM = {"compassion": 0.8, "goodwill": 0.8, "manipulation": 0.1, "fabrication": 0.1}
 COLD = {"compassion": 0.1, "goodwill": 0.2, "manipulation": 0.7, "fabrication": 0.1}
@@ -50,18 +50,19 @@ def enough() -> bytes:
 
 
 def watched_items(path: Path, write: Callable[[], object]) -> list[object]:
-    """Per piece of the file the message ids that were found and how many findings fell, or the line of a problem."""
+    """Per piece of the file the findings with their messages and why others fell, or the line of a problem."""
     seen: list[object] = []
     with suppress(NothingLeftError):
         for item in watch(path, LiveDetector(load_rules(names=["love_bombing"])), write):
             if isinstance(item, Problem):
                 seen.append(item.where.rpartition(":")[2])
             else:
-                seen.append(([finding.message_ids for finding in item.findings], len(item.retracted)))
+                findings = [(finding.status, *finding.message_ids) for finding in item.findings]
+                seen.append((findings, [gone.reason for gone in item.retracted]))
     return seen
 
 
-def test_what_is_open_at_the_end_is_closed_and_printed(undersong: Undersong) -> None:
+def test_what_is_found_is_printed_as_detect_does(undersong: Undersong) -> None:
     Path("rows.jsonl").write_bytes(CYCLE)
     ran = undersong("watch", "rows.jsonl", "--no-follow", "--rule", "love_bombing")
     assert (ran.code, printed(ran.out)) == (0, [["1", "2", "3", "4", "5", "6", "7"]])
@@ -100,7 +101,7 @@ def test_a_file_without_rows_is_no_run_without_findings(undersong: Undersong, co
 def test_standard_input_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CYCLE)))
     items = list(watch("-", LiveDetector(load_rules(names=["love_bombing"])), pause=pytest.fail))
-    assert [len(item.findings) for item in items if isinstance(item, Changes)] == [0, 1]
+    assert [len(item.findings) for item in items if isinstance(item, Changes)] == [1, 0]
 
 
 def test_rows_are_told_as_they_are_written_half_lines_wait_and_what_was_unread_is_replaced(tmp_path: Path) -> None:
@@ -114,9 +115,9 @@ def test_rows_are_told_as_they_are_written_half_lines_wait_and_what_was_unread_i
             file.write(next(parts, None) or enough())
 
     seen = watched_items(path, write)
-    expected_ids = ("1", "2", "4", "5", "6", "7")
-    assert seen[:3] == [([], 0), ([], 0), ([expected_ids], 0)]
-    assert seen[3][1] == 1  # type: ignore[index]
+    bound = "1", "2", "4", "5", "6", "7"
+    assert seen[:3] == [([], []), ([("open", *bound)], []), ([("settled", *bound)], [])]
+    assert seen[3] == ([("settled", "4", "5", "6", "7")], [])  # it replaces the one before
     assert seen[4:] == ["10", "11"]
 
 

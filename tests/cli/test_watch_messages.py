@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Undersong
-from tests.monitor.worlds import COLD, START, WARM, Reader, scored
+from tests.monitor.worlds import COLD, PLAIN, START, WARM, Reader, scored
 from undersong.judges.protocol import JUDGES, Judge
 from undersong.stores.sqlite import SQLiteStore
 
@@ -59,13 +59,23 @@ def test_messages_are_kept_and_each_finding_is_told_once(undersong: Undersong, m
         assert str(store.conversation("t")[0].messages[3].source_ref) == "messages.jsonl:4"
 
 
-def test_a_late_line_takes_back_what_was_told(undersong: Undersong, messages: Path) -> None:
+def test_a_late_line_takes_back_what_was_told_and_says_why(undersong: Undersong, messages: Path) -> None:
+    watch = ("watch", str(messages), "--no-follow", "--judge", "reader", *RULE)
+    (finding,) = map(json.loads, undersong(*watch).out.splitlines())
+    with messages.open("a") as file:
+        file.write(line(9, PLAIN, time=START.replace(hour=2, minute=30).isoformat()))
+    (line_out,) = map(json.loads, undersong(*watch).out.splitlines())
+    assert line_out["retracted"] == finding["finding_id"]
+    assert line_out["reason"].startswith("messages that came late")
+
+
+def test_a_finding_that_a_late_line_changes_keeps_its_id(undersong: Undersong, messages: Path) -> None:
     watch = ("watch", str(messages), "--no-follow", "--judge", "reader", *RULE)
     (finding,) = map(json.loads, undersong(*watch).out.splitlines())
     with messages.open("a") as file:
         file.write(line(9, COLD, time=START.replace(hour=2, minute=30).isoformat()))
-    first, *_ = map(json.loads, undersong(*watch).out.splitlines())
-    assert first == {"retracted": finding["finding_id"]}
+    (again,) = map(json.loads, undersong(*watch).out.splitlines())
+    assert (again["finding_id"], again["message_ids"]) == (finding["finding_id"], ["m0", "m1", "m2", "m9"])
 
 
 def test_a_judge_that_fails_ends_with_its_code_and_is_asked_by_the_next_run(

@@ -68,10 +68,8 @@ def watched(
                 if isinstance(item, Problem):
                     problems.append(item)
                     continue
-                for name in item.retracted:
-                    del findings[name]
                 assert all(findings.get(each.finding_id) != each for each in item.findings)  # nothing is told again
-                findings |= {each.finding_id: each for each in item.findings}
+                worlds.note(findings, item.findings, item.retracted)
     return findings, problems
 
 

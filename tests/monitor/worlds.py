@@ -21,6 +21,7 @@ from undersong.models import (
     Evaluation,
     Finding,
     Message,
+    Retraction,
     Route,
     Row,
     Scan,
@@ -195,23 +196,26 @@ def live(
     while rest:
         size = dice.choice((1, 1, 1, 2, 5))
         for observation in monitor.extend(rest[:size]):
-            _note(reported, observation.found, observation.retracted)
+            note(reported, observation.found, observation.retracted)
         rest = rest[size:]
         if dice.random() < 0.1:
             monitor.close()
             monitor = SyncMonitor(path, judge, rules=rules, recall=RECALL)
-    done = monitor.finish()
-    _note(reported, done.findings, done.retracted)
+    done = monitor.finish(settle=False)
+    note(reported, done.findings, done.retracted)
     sessions = {name: monitor.session(name) for name in {message["conversation"] for message in messages}}
     monitor.close()
     with open_store(path, read_only=True) as store:
         return left(store, judge, sessions), reported
 
 
-def _note(reported: dict[str, Finding], findings: Sequence[Finding], gone: Sequence[str]) -> None:
+def note(reported: dict[str, Finding], findings: Sequence[Finding], gone: Sequence[Retraction]) -> None:
+    """Take over what was told."""
+    for finding in findings:
+        reported.pop(finding.replaces or "", None)
     reported |= {finding.finding_id: finding for finding in findings}
-    for name in gone:
-        del reported[name]
+    for each in gone:
+        del reported[each.finding_id]
 
 
 def left(store: Store, judge: Judge, sessions: dict[str, SessionVerdict]) -> Left:

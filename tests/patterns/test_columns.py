@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.patterns.rulebox import match_ids, rule
 from undersong.models import Row
 from undersong.patterns.detect import detect
-from undersong.patterns.incremental.live import LiveDetector
 from undersong.patterns.language.windows import over
+from undersong.patterns.live.detector import LiveDetector
 from undersong.patterns.reference.columns import derive
 from undersong.patterns.reference.partitions import partitions, timelines
 from undersong.patterns.tools.rule_tests import table

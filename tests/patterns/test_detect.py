@@ -17,7 +17,7 @@ from undersong.errors import RecordError, UndersongWarning, UsageError
 from undersong.models import Finding, Hit, Message, Row
 from undersong.patterns.catalog import all_rules, load_rules, named
 from undersong.patterns.detect import Detection, detect, detect_patterns, quote, strongest_sentences
-from undersong.patterns.incremental.live import LiveDetector
+from undersong.patterns.live.detector import LiveDetector
 from undersong.patterns.tools.rule_tests import table
 
 LOVE_BOMBING = named(all_rules(), "love_bombing")

@@ -9,10 +9,10 @@ import pytest
 from tests.patterns.rulebox import rule
 from undersong.models import DIMENSIONS, TRAITS, Row
 from undersong.patterns.detect import detect
-from undersong.patterns.incremental.live import LiveDetector
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Field
 from undersong.patterns.language.fields import dimension
+from undersong.patterns.live.detector import LiveDetector
 from undersong.patterns.reference.partitions import timelines
 from undersong.patterns.reference.search import search as reference
 from undersong.patterns.vectorized.dimensions import dimension_of

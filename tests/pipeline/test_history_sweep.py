@@ -13,14 +13,14 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.patterns.confident import confident_findings
-from tests.patterns.incremental.worlds import some_rule
+from tests.patterns.live.worlds import some_rule
 from undersong.datafiles.yaml_loader import load
 from undersong.errors import UsageError
 from undersong.models import TRAITS, Indicator, Row
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import detect
-from undersong.patterns.incremental.live import LiveDetector
 from undersong.patterns.language.compile import PatternRule, compile_rule
+from undersong.patterns.live.detector import LiveDetector
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.confidence import with_confidence
 from undersong.patterns.significance.estimate import estimate_significance

@@ -30,7 +30,7 @@ from undersong.models import Problem, encode
 
 if TYPE_CHECKING:
     from undersong.formats import Format
-    from undersong.models import Finding
+    from undersong.models import Finding, Retraction
     from undersong.patterns.language.compile import PatternRule
 
 JUDGE_FAILED = 4  # exit code
@@ -44,7 +44,7 @@ class PrintableUpdate(Protocol):
     @property
     def findings(self) -> Sequence[Finding]: ...
     @property
-    def retracted(self) -> Sequence[str]: ...
+    def retracted(self) -> Sequence[Retraction]: ...
 
 
 @click.command(
@@ -124,7 +124,7 @@ def _rows(lines: Lines, path: str, rules: Sequence[PatternRule]) -> int:
     """Watch rows to their end, or until interrupted; the exit code."""
     from undersong.cli.summary import outcome_lines
     from undersong.monitor.watch import watch_rows
-    from undersong.patterns.incremental.live import LiveDetector
+    from undersong.patterns.live import LiveDetector
 
     live = LiveDetector(rules)
     with suppress(KeyboardInterrupt):
@@ -178,8 +178,8 @@ def _show(items: Iterable[Problem | PrintableUpdate]) -> list[Problem]:
             show_problems([item])
             unread += [item] * (item.kind == "file")
             continue
-        for name in item.retracted:
-            click.echo(json.dumps({"retracted": name}))
+        for gone in item.retracted:
+            click.echo(json.dumps({"retracted": gone.finding_id, "reason": gone.reason}))
         for finding in item.findings:
             click.echo(encode(finding))
         for sequence in getattr(item, "emerging", ()):  # of messages alone

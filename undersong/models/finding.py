@@ -13,6 +13,7 @@ from undersong.models.frame import FrameLibrary, frame_of
 from undersong.models.message import Answer, Level, Record
 from undersong.models.notebook import finding_html
 
+FindingStatus = Literal["open", "settled"]
 SURE = 0.5  # the confidence below which a finding is a lead
 
 
@@ -57,6 +58,8 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     ``reading`` is the id of the sequence reading that says so, None where rules over scores alone do; ``nominated_by``
     are the reasons for which the sequence was read. ``confidence`` is the share of findings like this one that are
     true in the reference sets at the stated prevalence, None where that is not known.
+    ``status`` is ``open`` while later messages could extend or replace the sequence, else ``settled``. ``replaces`` is
+    the id of a finding over some of the same messages, reported before, whose place this one takes.
     ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times. ``outcome`` is None without
     a target or without texts. ``why`` is what moved the scores that the rule asks for; None where that is not told.
     """
@@ -92,6 +95,8 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     confidence: float | None = None
     reading: str | None = None
     nominated_by: tuple[str, ...] = ()
+    status: FindingStatus = "settled"
+    replaces: str | None = None
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the stages with their quotes."""
@@ -121,10 +126,10 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
         return None if self.stability is None or self.replicas is None else round(self.stability * self.replicas)
 
     def __eq__(self, other: object) -> bool:
-        """Equal in everything but ``q``."""
+        """Equal in everything but ``q`` and ``replaces``, which follow from what else was found, or before."""
         if not isinstance(other, Finding):
             return NotImplemented
-        names = (name for name in self.__struct_fields__ if name != "q")
+        names = (name for name in self.__struct_fields__ if name not in ("q", "replaces"))
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def __ne__(self, other: object) -> bool:
@@ -135,6 +140,13 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     def __hash__(self) -> int:
         """By id: equal findings have the same."""
         return hash(self.finding_id)
+
+
+class Retraction(Record, frozen=True, kw_only=True):
+    """A finding that was reported and no longer holds, and why."""
+
+    finding_id: str
+    reason: str
 
 
 class Emerging(Record, frozen=True, kw_only=True):

@@ -4,9 +4,9 @@ sync.SyncMonitor (monitor.Monitor for programs with an event loop) → state (on
 over conversations) → conversation (one of them), agents (patterns over histories). watch follows a file.
 """
 
-from undersong.monitor.agents import FindingChanges
 from undersong.monitor.monitor import Monitor
 from undersong.monitor.state import Observation
 from undersong.monitor.sync import SyncMonitor
+from undersong.patterns.live import Changes
 
-__all__ = ["FindingChanges", "Monitor", "Observation", "SyncMonitor"]
+__all__ = ["Changes", "Monitor", "Observation", "SyncMonitor"]

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
 
 import msgspec
 
 from undersong.models import Emerging, Finding, Row, RuleOutcome
 from undersong.patterns.catalog import other_ways
-from undersong.patterns.incremental.live import LiveDetector
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_between, joined
+from undersong.patterns.live.detector import LiveDetector
 from undersong.pipeline.history_sweep import unfinished
 from undersong.stores.protocol import Store
 
 ROWS = 200_000  # rows that the engine holds before it begins anew with those that are needed
 _COMPUTED_LATER = ("outcome", "why", "chance", "q", "stability", "shuffles", "replicas", "confidence")
 _ADDED = {"quotes": (), **dict.fromkeys(_COMPUTED_LATER)}  # by a sweep or from the texts
-
-
-class FindingChanges(NamedTuple):
-    """Findings that are new or other than the stored ones, and the ids of stored ones that no longer hold."""
-
-    findings: tuple[Finding, ...] = ()
-    retracted: tuple[str, ...] = ()
+_GROWS = ("message_ids", "message_conversations", "stages", "strength", "measures")  # what makes it another finding
 
 
 class AgentTracker:
@@ -42,6 +37,7 @@ class AgentTracker:
         self._versions: dict[str, int] = {}
         self._untimed: dict[str, set[str]] = {}  # the conversations of each agent: those without times stand alone
         self._row_count = 0
+        self._late: set[str] = set()  # findings that the last rows took back because they came late
         self._stored: dict[str, dict[str, Finding]] = {}  # the findings of each agent as the store has them
 
     def load(self, versions: Mapping[str, int]) -> None:
@@ -55,23 +51,22 @@ class AgentTracker:
                 self._versions[agent] = version
                 self._stored[agent] = {each.finding_id: each for each in self._store.findings(agent) if self._own(each)}
 
-    def feed(self, rows: Sequence[Row], agents: Iterable[str]) -> FindingChanges:
+    def feed(self, rows: Sequence[Row], agents: Iterable[str]) -> Changes:
         """Take rows; what has changed for these agents since the store has it."""
         changed = self._extend(rows)
         return self._compare({*agents, *changed}, final=False)
 
-    def finish(self, agents: Iterable[str]) -> FindingChanges:
-        """No row follows for now: what is open is decided."""
-        self._live.finish()
+    def finish(self, agents: Iterable[str], *, settle: bool) -> Changes:
+        """No row follows for now: all is weighed anew, and with ``settle`` what is open is settled."""
+        self._live.finish(settle=settle)
         return self._compare(agents, final=True)
 
-    def mark_saved(self, findings: Iterable[Finding], retracted: Iterable[str], versions: Mapping[str, int]) -> None:
-        """Take over that the store has these findings and versions now."""
-        dropped = set(retracted)
+    def mark_saved(self, changes: Changes, versions: Mapping[str, int]) -> None:
+        """Take over that the store has these changes and versions now."""
         for own in self._stored.values():
-            for name in dropped & own.keys():
+            for name in changes.removed & own.keys():
                 del own[name]
-        for finding in findings:
+        for finding in changes.findings:
             self._stored.setdefault(finding.agent, {})[finding.finding_id] = finding
         self._versions |= versions
 
@@ -95,30 +90,48 @@ class AgentTracker:
         for row in rows:
             self._untimed.setdefault(row.agent, set()).add(row.conversation)
         self._row_count += len(rows)
-        return {finding.agent for finding in self._live.extend(rows).findings if finding.agent in self._versions}
+        changes = self._live.extend(rows)
+        self._late = {each.finding_id for each in changes.retracted if each.reason == LATE}
+        return {finding.agent for finding in changes.findings if finding.agent in self._versions}
 
     def _own(self, finding: Finding) -> bool:
-        """Whether a stored finding is one of this engine: by one of its rules, from rows of its judge."""
-        own = finding.pattern in self._ids and finding.rule_hash not in self._others
+        """Whether a stored finding is one of this engine: by one of its rules, from rows of its judge.
+
+        Not one that rests on a reading of the sequence: rules neither find it nor take it back.
+        """
+        own = finding.pattern in self._ids and finding.rule_hash not in self._others and not finding.is_read
         return own and set(finding.judges) <= {self._judge}
 
-    def _compare(self, agents: Iterable[str], *, final: bool) -> FindingChanges:
+    def _compare(self, agents: Iterable[str], *, final: bool) -> Changes:
         """The current findings against the stored ones; a rule that is inactive yet retracts nothing."""
-        inactive = self._live.inactive()
-        findings: list[Finding] = []
-        retracted: list[str] = []
+        inactive, parts = self._live.inactive(), []
         for agent in sorted(agents):
-            stored, now = self._stored.setdefault(agent, {}), self._current(agent)
-            retracted += [name for name, each in stored.items() if name not in now and each.rule_hash not in inactive]
-            changed = {name for name, each in now.items() if name not in stored or not _same(stored[name], each, final)}
-            if final or changed:
-                now = {each.finding_id: each for each in self._live.weighed(now.values())}
-            findings += [
-                each
-                for name, each in now.items()
-                if name in changed or (final and each.confidence != stored[name].confidence)
-            ]
-        return FindingChanges(tuple(findings), tuple(sorted(retracted)))
+            now = self._current(agent)
+            stored = {
+                name: each
+                for name, each in self._stored.setdefault(agent, {}).items()
+                if name in now or each.rule_hash not in inactive
+            }
+            changes = changes_between(stored, now, partial(_same, final=final), self._why)
+            parts.append(changes._replace(findings=self._weighed(changes.findings, stored, now if final else {})))
+        return joined(parts)
+
+    def _why(self, gone: Finding) -> str:
+        return LATE if gone.finding_id in self._late else REFUSED
+
+    def _weighed(
+        self, changed: Iterable[Finding], stored: Mapping[str, Finding], final: Mapping[str, Finding]
+    ) -> tuple[Finding, ...]:
+        """The changed findings: with their confidence where they are new or grew, else with what was added before.
+
+        All the ``final`` ones are weighed, and added where this gives another confidence.
+        """
+        by_id = {each.finding_id: each for each in changed}
+        grown = {name: each for name, each in (by_id | dict(final)).items() if final or _grew(stored.get(name), each)}
+        weighed = {each.finding_id: each for each in self._live.weighed(grown.values())}
+        kept = {name: _as_before(stored[name], each) for name, each in by_id.items() if name not in weighed}
+        others = {name for name in weighed.keys() - by_id.keys() if weighed[name].confidence != stored[name].confidence}
+        return tuple((weighed | kept)[name] for name in (*by_id, *sorted(others)))
 
     def _current(self, agent: str) -> dict[str, Finding]:
         current = dict(self._live.current((agent, None)))
@@ -127,7 +140,17 @@ class AgentTracker:
         return current
 
 
-def _same(stored: Finding, now: Finding, final: bool) -> bool:
+def _same(stored: Finding, now: Finding, *, final: bool) -> bool:
     """Whether the stored finding is the same; what a sweep or the texts added is not compared."""
     added = _ADDED if final else _ADDED | {"balance": now.balance}
     return msgspec.structs.replace(stored, **added) == now
+
+
+def _grew(stored: Finding | None, now: Finding) -> bool:
+    """Whether a finding is new, or over other messages or measures than the stored one."""
+    return stored is None or any(getattr(stored, name) != getattr(now, name) for name in _GROWS)
+
+
+def _as_before(stored: Finding, now: Finding) -> Finding:
+    """A finding over the same messages as before, with what was added to the stored one."""
+    return msgspec.structs.replace(now, **{name: getattr(stored, name) for name in _ADDED})

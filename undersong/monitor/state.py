@@ -8,11 +8,23 @@ import msgspec
 
 from undersong.errors import JudgeError, StoreError, UsageError
 from undersong.judges.protocol import Judge
-from undersong.models import Conversation, Emerging, Evaluation, Finding, Message, Record, Route, Row, SignalBand
-from undersong.monitor.agents import AgentTracker, FindingChanges
+from undersong.models import (
+    Conversation,
+    Emerging,
+    Evaluation,
+    Finding,
+    Message,
+    Record,
+    Retraction,
+    Route,
+    Row,
+    SignalBand,
+)
+from undersong.monitor.agents import AgentTracker
 from undersong.monitor.conversation import ConversationState, RoutingConfig
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.live.changes import Changes
 from undersong.patterns.outcome import with_outcome
 from undersong.pipeline.case_builder import with_attribution
 from undersong.pipeline.evaluate import FailureTally, HistoryLookup, RoutedThread, ask
@@ -103,13 +115,12 @@ class MonitorState:
             return None
         return self._observations(messages, new, changes, touched)
 
-    def end(self, agents: Sequence[str]) -> FindingChanges | None:
+    def end(self, agents: Sequence[str], *, settle: bool) -> Changes | None:
         """No row follows for these agents for now; None where somebody else wrote in between."""
         versions = StoreVersions({}, self.store.versions((), agents, self._judge.hash).agents)
         self.agents.load(versions.agents)
-        return self._store_update(
-            self._with_outcomes(self.agents.finish(agents), ()), Update(judge_hash=self._judge.hash), versions
-        )
+        changes = self._with_outcomes(self.agents.finish(agents, settle=settle), ())
+        return self._store_update(changes, Update(judge_hash=self._judge.hash), versions)
 
     def _placed(self, message: Message) -> Message:
         """The message without what the store was told to forget, at the end where it has no place."""
@@ -154,7 +165,7 @@ class MonitorState:
                 self.tally.add(answer.state, answer.reason)
                 self._spare[message.conversation, message.id] = answer
 
-    def _save_changes(self, touched: dict[str, ConversationState]) -> FindingChanges | None:
+    def _save_changes(self, touched: dict[str, ConversationState]) -> Changes | None:
         rows = [row for state in touched.values() for row in state.make_rows(self._judge)]
         lost = {agent for state in touched.values() for agent in state.former_agents}
         near = {agent for state in touched.values() if len(state.agents) <= MAX_PARTICIPANTS for agent in state.agents}
@@ -179,9 +190,9 @@ class MonitorState:
                 state.mark_saved()
         return saved
 
-    def _store_update(self, changes: FindingChanges, update: Update, versions: StoreVersions) -> FindingChanges | None:
+    def _store_update(self, changes: Changes, update: Update, versions: StoreVersions) -> Changes | None:
         """Put all of it into the store; None, and nothing is held any more, where somebody else wrote."""
-        update = msgspec.structs.replace(update, findings=changes.findings, removed=changes.retracted)
+        update = msgspec.structs.replace(update, findings=changes.findings, removed=tuple(sorted(changes.removed)))
         if update == Update(judge_hash=update.judge_hash):
             return changes
         now = self.store.put_update(update, versions)
@@ -189,23 +200,23 @@ class MonitorState:
             self.drop()
             return None
         self._versions |= now.conversations
-        self.agents.mark_saved(changes.findings, changes.retracted, now.agents)
+        self.agents.mark_saved(changes, now.agents)
         self._spare.clear()
         return changes
 
-    def _with_outcomes(self, changes: FindingChanges, touched: Iterable[ConversationState]) -> FindingChanges:
+    def _with_outcomes(self, changes: Changes, touched: Iterable[ConversationState]) -> Changes:
         """The findings with quotes and outcomes, and those of which the outcome is another one by now."""
         findings_by_id = {each.finding_id: self._quoted(each) for each in changes.findings}
         for state in touched:
             spoke = {message.agent for message in state.conversation.messages if message.id in state.changed}
             for finding in self.agents.findings_toward(state.agents, state.conversation.id):
                 name = finding.finding_id
-                if name in findings_by_id or name in changes.retracted or not spoke & {finding.agent, finding.target}:
+                if name in findings_by_id or name in changes.removed or not spoke & {finding.agent, finding.target}:
                     continue
                 again = with_outcome(finding, self._messages(finding))
                 if again.outcome != finding.outcome:
                     findings_by_id[name] = again
-        return FindingChanges(tuple(findings_by_id.values()), changes.retracted)
+        return Changes(tuple(findings_by_id.values()), changes.retracted)
 
     def _quoted(self, finding: Finding) -> Finding:
         """The finding as in an audit: with quotes, what moved the scores, and its outcome."""
@@ -243,7 +254,7 @@ class MonitorState:
         self,
         messages: Sequence[Message],
         new: Sequence[bool],
-        changes: FindingChanges,
+        changes: Changes,
         touched: dict[str, ConversationState],
     ) -> list[Observation]:
         places = {name: self._conversations[name].places for name in {message.conversation for message in messages}}
@@ -302,7 +313,7 @@ class MonitorState:
         return next((each for state in self._conversations.values() for each in state.failures.values()), None)
 
 
-def _assign_findings(messages: Sequence[Message], changes: FindingChanges) -> list[tuple[Finding, ...]]:
+def _assign_findings(messages: Sequence[Message], changes: Changes) -> list[tuple[Finding, ...]]:
     """Each finding with the last of the messages that is part of it, else with the last of all."""
     if not messages:
         return []
@@ -337,7 +348,8 @@ class Observation(Record, frozen=True, kw_only=True):
 
     ``message`` is as it is kept, with its agent, target and place. ``evaluation`` says in its state whether a judge
     scored it; where the judge failed, its reason says so and the message is asked about again with the next one.
-    ``found`` are findings that are new or other than they were, ``retracted`` the ids of those that no longer stand.
+    ``found`` are findings that are new or other than they were; each takes the place of one with its id, and of the
+    one that it ``replaces``. ``retracted`` are those that no longer hold, with the reason.
     ``late`` are the ids of earlier messages of the conversation that are read otherwise since. ``is_new`` is False for
     a message that was there already, word for word.
     """
@@ -346,7 +358,7 @@ class Observation(Record, frozen=True, kw_only=True):
     route: Route
     evaluation: Evaluation
     found: tuple[Finding, ...] = ()
-    retracted: tuple[str, ...] = ()
+    retracted: tuple[Retraction, ...] = ()
     late: tuple[str, ...] = ()
     is_new: bool = True
 

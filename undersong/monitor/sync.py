@@ -27,11 +27,12 @@ from undersong.models import (
     SessionVerdict,
     SignalBand,
 )
-from undersong.monitor.agents import AgentTracker, FindingChanges
+from undersong.monitor.agents import AgentTracker
 from undersong.monitor.conversation import build_routing_config
 from undersong.monitor.state import LIVE, MonitorState, Observation
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.live.changes import Changes, joined
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
 from undersong.pipeline.stages import AuditState
 from undersong.routing.route import Policy
@@ -184,20 +185,18 @@ class SyncMonitor:
         return tuple(self._state.store.findings(agent))
 
     @synchronized
-    def finish(self, agents: Iterable[str] | None = None) -> FindingChanges:
-        """Decide the open sequences of these agents (None: all), since nothing follows for now.
+    def finish(self, agents: Iterable[str] | None = None, *, settle: bool = True) -> Changes:
+        """Settle the findings of these agents (None: all), since nothing follows for now, and weigh them once more.
 
-        Then the findings are those of a batch run over the same messages. What is observed later opens them again.
+        What is observed later opens again what it could still change. Without ``settle`` that stays open, as in a
+        batch run over the same messages.
         """
         wanted = self._everybody() if agents is None else list(agents)
-        findings: list[Finding] = []
-        retracted: list[str] = []
+        parts = []
         for start in range(0, len(wanted), PORTION):
             portion = wanted[start : start + PORTION]
-            changes = self._until_saved(lambda names=portion: self._state.end(names))  # type: ignore[misc]
-            findings += changes.findings
-            retracted += changes.retracted
-        return FindingChanges(tuple(findings), tuple(retracted))
+            parts.append(self._until_saved(lambda names=portion: self._state.end(names, settle=settle)))  # type: ignore[misc]
+        return joined(parts)
 
     @synchronized
     def outcomes(self) -> tuple[RuleOutcome, ...]:

@@ -17,10 +17,10 @@ from undersong.core.batches import batches
 from undersong.errors import InputError, JudgeError, RecordError, UsageError
 from undersong.formats import Format, detect
 from undersong.formats.sources import TextSource
-from undersong.models import Conversation, Emerging, Finding, Problem, Row
+from undersong.models import Conversation, Emerging, Finding, Problem, Retraction, Row
 from undersong.monitor import Observation, SyncMonitor
 from undersong.monitor.incremental_ingest import IncrementalIngest
-from undersong.patterns.incremental.live import Changes, LiveDetector
+from undersong.patterns.live import Changes, LiveDetector
 from undersong.rows.jsonl import RowReader
 
 Pause: TypeAlias = Callable[[], object]
@@ -113,13 +113,13 @@ TOGETHER = 500  # messages that are taken together, in one update of the store
 
 
 class WatchUpdate(NamedTuple):
-    """Findings that are new or other than they were, and the ids of those that no longer hold.
+    """Findings that are new or other than they were, and those that no longer hold, with the reason.
 
     ``emerging`` are warnings of sequences that have come a stage further; they are no findings.
     """
 
     findings: tuple[Finding, ...] = ()
-    retracted: tuple[str, ...] = ()
+    retracted: tuple[Retraction, ...] = ()
     emerging: tuple[Emerging, ...] = ()
 
 
@@ -132,7 +132,7 @@ def watch_messages(
     *,
     warn: bool = False,
 ) -> Iterator[Problem | WatchUpdate]:
-    """What each piece of some lines brings, and at their end what is open.
+    """What each piece of some lines brings, and at their end what is weighed otherwise by then.
 
     ``path`` and ``name`` are the input's, the latter as it stands in reports. What the monitor's store knows already is
     not told again: after a restart the same lines may be given from the beginning. A judge that fails is a Problem of
@@ -158,7 +158,7 @@ def watch_messages(
                 failure = str(monitor.failure or "")
                 yield from _failed(monitor.failure)
         yield from growth.notes()
-    yield WatchUpdate(*monitor.finish(sorted(agents)))
+    yield WatchUpdate(*monitor.finish(sorted(agents), settle=False))
     if str(monitor.failure or "") != failure:
         yield from _failed(monitor.failure)
 
@@ -199,7 +199,7 @@ def _alone(monitor: SyncMonitor, conversation: Conversation) -> Problem | list[O
 
 def _update_of(observations: Sequence[Observation]) -> WatchUpdate:
     findings = tuple(finding for each in observations for finding in each.found)
-    return WatchUpdate(findings, tuple(name for each in observations for name in each.retracted))
+    return WatchUpdate(findings, tuple(gone for each in observations for gone in each.retracted))
 
 
 def _failed(failure: JudgeError | None) -> Iterator[Problem]:
@@ -214,7 +214,7 @@ def watch(path: str | Path, live: LiveDetector, pause: Pause | None = None) -> I
 
 
 def watch_rows(lines: Iterable[list[bytes]], name: str, live: LiveDetector) -> Iterator[Problem | Changes]:
-    """What each piece of some lines brings, and at their end what is open.
+    """What each piece of some lines brings, and at their end what has another balance by then.
 
     Of several lines with one id the first that was read stands, as in ``detect``. ``name`` is the file's. Raises
     InputError where no line held a row.
@@ -233,7 +233,7 @@ def watch_rows(lines: Iterable[list[bytes]], name: str, live: LiveDetector) -> I
             yield _weighed(live, live.extend(rows))
     if not reader.seen:
         raise InputError("holds no row", where=name, remedy="`undersong evaluate` writes such rows")
-    yield _weighed(live, live.finish())
+    yield _weighed(live, live.finish(settle=False))
 
 
 def _weighed(live: LiveDetector, changes: Changes) -> Changes:

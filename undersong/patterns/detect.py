@@ -106,7 +106,7 @@ class RowSearch:
             self._second = TimelineSearch(timelines(marked), steps=self._first.steps)
         ran = {outcome.pattern for outcome in found_first.outcomes if outcome.status != "not_applicable"}
         available = {name for rule in first if rule.id in ran for name in rule.file.sets}
-        available |= _named_in(self._rows) if after else frozenset()
+        available |= indicators_named(self._rows) if after else frozenset()
         found_then = _detection(corpus._replace(set_here=available), after, balance, tick)
         by_hash = {rule.hash: rule for rule in after}
         then = (with_origin(finding, by_hash[finding.rule_hash], indicators) for finding in found_then.findings)
@@ -131,7 +131,7 @@ def rows_with_set_indicators(rows: Iterable[Row], rule: PatternRule) -> list[Row
     return with_indicators(whole, set_by(detect(whole, shapes).findings, shapes)) if shapes else whole
 
 
-def _named_in(rows: Iterable[Row]) -> frozenset[str]:
+def indicators_named(rows: Iterable[Row]) -> frozenset[str]:
     """The indicators that somebody named in a row."""
     return frozenset(each.id for row in rows for each in row.indicators or ())
 

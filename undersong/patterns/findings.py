@@ -46,6 +46,7 @@ def finding_of(rule: PatternRule, match: Match, balance: Mapping[str, float]) ->
         balance=dict(balance),
         judges=tuple(sorted({entry.row.judge for _, entry in named if entry.row.judge})),
         notes=_notes(rule, match),
+        status="open" if match.partition.timeline.latest <= match.open_through else "settled",
     )
 
 
@@ -56,9 +57,9 @@ def _addressed(match: Match) -> str | None:
 
 
 def finding_id(rule: PatternRule, match: Match) -> str:
-    """A hash of rule, partition, first and last message: the same finding has the same id in every run."""
-    ends = [(entry.row.conversation, entry.row.id) for _, entry in (match.named[0], match.named[-1])]
-    key = [rule.hash, match.partition.key(rule.file.partition_by), *ends]
+    """A hash of rule, partition and first message: a finding has the same id in every run, also when it grows."""
+    first = match.named[0][1].row
+    key = [rule.hash, match.partition.key(rule.file.partition_by), (first.conversation, first.id)]
     return hashlib.sha256(msgspec.json.encode(key, order="sorted")).hexdigest()[:ID_LENGTH]
 
 

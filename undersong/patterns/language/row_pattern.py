@@ -110,6 +110,27 @@ def open_end(part: Part) -> bool:
     return open_end(part.parts[-1]) if isinstance(part, Then) else isinstance(part, End)
 
 
+def longest(part: Part) -> int | None:
+    """The most rows that a match takes; None without bound."""
+    if isinstance(part, Bind):
+        return 1
+    if isinstance(part, Passed):
+        return longest(part.part)
+    if isinstance(part, Repeat):
+        inner = longest(part.part)
+        return 0 if inner == 0 else None if inner is None or part.most is None else inner * part.most
+    if isinstance(part, Then | Or):
+        sizes = [longest(each) for each in part.parts]
+        bounded = [size for size in sizes if size is not None]
+        return None if len(bounded) < len(sizes) else sum(bounded) if isinstance(part, Then) else max(bounded)
+    return 0
+
+
+def at_end(part: Part) -> bool:
+    """Whether a match may ask to be at the end of its sequence (``$``)."""
+    return isinstance(part, End) or any(map(at_end, below(part)))
+
+
 def tolerant(part: Part) -> bool:
     """Whether other rows may lie between the stages, or a stage may go on without end."""
     if isinstance(part, Bind):

@@ -24,11 +24,15 @@ class Entry(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """One agent's rows in order: (time, position, id). An untimed conversation is a timeline of its own."""
+    """One agent's rows in order: (time, position, id). An untimed conversation is a timeline of its own.
+
+    ``latest`` is the time of its last row, whichever of its rows a rule looks at; 0 without times.
+    """
 
     agent: str
     conversation: str | None
     entries: Sequence[Entry]
+    latest: int = 0
 
     @property
     def timed(self) -> bool:
@@ -183,7 +187,7 @@ def _with_times(rows: Sequence[Row]) -> Iterator[tuple[int | None, Row]]:
 def _timeline(agent: str, conversation: str | None, rows: list[tuple[int | None, Row]]) -> Timeline:
     ordered = sorted(rows, key=lambda item: (item[0] or 0, item[1].position, item[1].id, item[1].conversation))
     entries = tuple(Entry(row, time, place) for place, (time, row) in enumerate(ordered))
-    return Timeline(agent, conversation, entries)
+    return Timeline(agent, conversation, entries, (entries[-1].time or 0) if entries else 0)
 
 
 def _by_conversation(timeline: Timeline, partition_by: Sequence[str]) -> Iterator[tuple[str | None, Sequence[Entry]]]:

@@ -11,7 +11,7 @@ from undersong.models import Row
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import Context
 from undersong.patterns.language.logic import Value
-from undersong.patterns.language.row_pattern import ANY
+from undersong.patterns.language.row_pattern import ANY, at_end, longest
 from undersong.patterns.language.values import MATCH, MatchRows, measure
 from undersong.patterns.reference.columns import derive
 from undersong.patterns.reference.matcher import STEPS, BacktrackingMatcher, GaveUp, MatchPath, find_all
@@ -29,12 +29,16 @@ ROWS = 1_000_000  # rows per rule and timeline, a public row counted once per ta
 
 
 class Match(NamedTuple):
-    """A match: its rows with their variables (ANY: passed over), the holes between them, and its measures."""
+    """A match: its rows with their variables (ANY: passed over), the holes between them, and its measures.
+
+    ``open_through`` is the last event time at which a further row could still extend or replace it (see ``OpenTimes``).
+    """
 
     partition: Partition | SequenceAddress
     stages: tuple[tuple[str, Entry], ...]
     unread_ids: tuple[str, ...]
     measures: Mapping[str, Value]
+    open_through: int
 
     @property
     def named(self) -> tuple[tuple[str, Entry], ...]:
@@ -128,6 +132,7 @@ class _TimelineSearcher:
         except GaveUp:
             return False
         finally:
+            path_matches = _with_open_times(rule, partition, path_matches)
             self.matches += (
                 strongest(path_matches) if rule.file.keep == "strongest" else [match for _, match in path_matches]
             )
@@ -171,6 +176,63 @@ def strongest(candidates: Sequence[tuple[MatchPath, Match]]) -> list[Match]:
         if all(end <= candidates[k][0].start or candidates[k][0].end <= start for k in selected):
             selected.append(i)
     return [candidates[i][1] for i in sorted(selected, key=lambda i: candidates[i][0].start)]
+
+
+NEVER_OPEN, ALWAYS_OPEN = -(1 << 62), 1 << 62  # microseconds: before and after every time
+
+
+class OpenTimes(NamedTuple):
+    """How long the matches of a rule are open: while a later row of their agent could still extend or replace them.
+
+    A match that takes as many rows as the pattern ever can is settled at once. Any other is open until an event of its
+    agent is more than ``within`` after its first row; without ``within``, or without times, until the end. Of rules
+    that ``keep: strongest`` a match is open as long as one could begin among the rows of those that overlap, in turn.
+    """
+
+    within: int | None
+    full: int | None
+    by_overlap: bool
+
+
+def open_times(rule: PatternRule) -> OpenTimes:
+    """How long the matches of a rule are open."""
+    by_overlap = rule.file.keep == "strongest"
+    full = None if by_overlap or at_end(rule.trees.part) else longest(rule.trees.part)
+    return OpenTimes(rule.within, full, by_overlap)
+
+
+def _with_open_times(
+    rule: PatternRule, partition: Partition, matches: list[tuple[MatchPath, Match]]
+) -> list[tuple[MatchPath, Match]]:
+    """The matches, which are in the order of their starts, each with the last time at which it is open."""
+    times = open_times(rule)
+    paths = [path for path, _ in matches]
+    anchors = _last_overlapping(paths) if times.by_overlap else [path.start for path in paths]
+    return [
+        (path, match._replace(open_through=_open_through(times, partition, path, anchor)))
+        for (path, match), anchor in zip(matches, anchors, strict=True)
+    ]
+
+
+def _last_overlapping(paths: Iterable[MatchPath]) -> list[int]:
+    """For each match the last row of all that overlap it, in turn."""
+    until: list[int] = []
+    clusters = []
+    for path in paths:
+        if until and path.start < until[-1]:
+            until[-1] = max(until[-1], path.end)
+        else:
+            until.append(path.end)
+        clusters.append(len(until) - 1)
+    return [until[cluster] - 1 for cluster in clusters]
+
+
+def _open_through(times: OpenTimes, partition: Partition, path: MatchPath, anchor: int) -> int:
+    if times.full is not None and len(path.bindings) == times.full:
+        return NEVER_OPEN
+    if times.within is None or not partition.timeline.timed:
+        return ALWAYS_OPEN
+    return (partition.rows[anchor].time or 0) + times.within
 
 
 def _strength(match: Match) -> float:
@@ -223,4 +285,4 @@ def match_of(rule: PatternRule, partition: Partition, path: MatchPath, contexts:
     names = [ANY if index < 0 else rule.names[index] for index in path.bindings]
     stages = tuple(zip(names, partition.rows[path.start : path.end], strict=True))
     unread = tuple(id_ for holes in partition.holes[path.start + 1 : path.end] for id_ in holes)
-    return Match(partition, stages, unread, bound.measures)
+    return Match(partition, stages, unread, bound.measures, ALWAYS_OPEN)

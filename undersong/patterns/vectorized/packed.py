@@ -277,7 +277,8 @@ class PackedTimelines(Sequence[Timeline]):
 
     def among(self, table: RowTable, index: int) -> Timeline:
         """One agent's, with the rows that a table has of it."""
-        return _Timed(self._source.agents[index], None, _Entries(self, table, index))
+        last = int(self._table.bounds[index + 1]) - 1
+        return _Timed(self._source.agents[index], None, _Entries(self, table, index), int(self._table.times[last]))
 
     def fetch(self, rows: Iterable[int]) -> None:
         """Load rows by their places in the source, those of one agent in one go; known ones are not loaded again."""

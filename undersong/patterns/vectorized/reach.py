@@ -35,6 +35,11 @@ class DirectedReach:
         return np.append(self.read, len(self.parts.order.rows)).astype(np.int32)
 
     @cached_property
+    def starts(self) -> Codes:
+        """0, and the places behind the read public rows: directed rows there come before the next one."""
+        return np.append(0, self.read + 1).astype(np.int32)
+
+    @cached_property
     def read(self) -> I:
         """The places of the read public rows."""
         public = self.parts.public
@@ -112,14 +117,14 @@ class DirectedReach:
         """
         if wanted.gap is None:
             return first[hot], last[hot]
-        parts, lists = self.parts, self.parts.lists
+        lists = self.parts.lists
         gone = start_filter.reached(public, lists.seen, wanted.bound, wanted.gap)
         if machine(len(hot)):
             bridged = np.empty(len(hot), dtype=first.dtype), np.empty(len(hot), dtype=last.dtype)
-            _bridge.at(len(hot))(hot, self.link, parts.chain, lists.met, self.ends, *gone, first, last, *bridged)
+            _bridge.at(len(hot))(hot, self.link, lists.met, self.starts, self.ends, *gone, first, last, *bridged)
             return bridged
         link, met = self.link[hot], lists.met[hot]
-        begin, end = np.minimum(self.ends[gone[0][met]], parts.chain[hot]), self.ends[gone[1][met]]
+        begin, end = self.starts[gone[0][met]], self.ends[gone[1][met]]
         new, final = _apart(link, begin, end)
         number = np.cumsum(new) - 1
         return np.maximum(first[hot], begin[new][number]), np.minimum(last[hot], end[final][number])
@@ -185,14 +190,14 @@ def _sweep(times, bounds, within, first, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def _bridge(  # type: ignore[no-untyped-def]
-    hot, links, chain, met, ends, gone_first, gone_last, reach_first, reach_last, first, last
+    hot, links, met, starts, ends, gone_first, gone_last, reach_first, reach_last, first, last
 ):
     """How far a match may go from each hot row: what touches is gone through as one."""
     k = 0
     while k < len(hot):
         opened, row = k, hot[k]
-        begin, end = min(ends[gone_first[met[row]]], chain[row]), ends[gone_last[met[row]]]
-        while k + 1 < len(hot) and links[hot[k + 1]] == links[row] and ends[gone_first[met[hot[k + 1]]]] <= end:
+        begin, end = starts[gone_first[met[row]]], ends[gone_last[met[row]]]
+        while k + 1 < len(hot) and links[hot[k + 1]] == links[row] and starts[gone_first[met[hot[k + 1]]]] <= end:
             k += 1
             end = ends[gone_last[met[hot[k]]]]
         k += 1

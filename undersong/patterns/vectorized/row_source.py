@@ -100,7 +100,8 @@ class TimelineSearch:
         address = SequenceAddress(timeline, target, timeline.conversation or conversation)
         unread = tuple(entry.row.id for entry in _between(rule, result, k, timeline, entries))
         measures = {name: value_of(values, k) for name, values in result.measures.items()}
-        return Match(address, tuple(zip(bound, entries, strict=True)), unread, measures)
+        stages = tuple(zip(bound, entries, strict=True))
+        return Match(address, stages, unread, measures, int(result.open_through[k]))
 
 
 def _place(match: Match) -> tuple[str, str, str, str, int]:
@@ -152,10 +153,14 @@ def table_of(timelines: Sequence[Timeline]) -> RowTable:
 
 
 class RowSource:
-    """Rows, and the arrays that were made of them so far."""
+    """Rows, and the arrays that were made of them so far.
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = rows
+    ``codes`` number the texts; None: those of these rows, in alphabetical order. A dictionary that is given may serve
+    several sources, and grows.
+    """
+
+    def __init__(self, rows: Sequence[Row], codes: dict[str, int] | None = None) -> None:
+        self.rows, self._codes = rows, codes
         self._known: dict[Node, Any] = {}
 
     @property
@@ -165,7 +170,9 @@ class RowSource:
 
     @cached_property
     def codes(self) -> dict[str, int]:
-        """Every text of every text field, numbered in alphabetical order."""
+        """Every text of every text field with its number."""
+        if self._codes is not None:
+            return self._codes
         fields = [field.read for field in FIELDS.values() if field.kind == "text"]
         texts = {read(row) for row in self.rows for read in fields}
         return {text: code for code, text in enumerate(sorted(str(text) for text in texts if text is not None))}
@@ -187,7 +194,12 @@ class RowSource:
         """The codes of a text of every row."""
         if node not in self._known:
             codes = self.codes
-            values = [UNKNOWN if value is None else codes[value] for value in self._values(node)]
+            texts = self._values(node)
+            if self._codes is not None:
+                for text in dict.fromkeys(texts):
+                    if text is not None:
+                        codes.setdefault(text, len(codes))
+            values = [UNKNOWN if text is None else codes[text] for text in texts]
             self._known[node] = np.array(values, dtype=np.int32)
         return self._known[node]  # type: ignore[no-any-return]
 

@@ -42,8 +42,9 @@ class MatchArrays(NamedTuple):
 
     Of each match: its timeline, conversation and target (codes, -1 for none). ``rows`` are the places in ``table`` of
     all rows of all matches (``offsets``: where each match's begin), ``bindings`` their variables (-1: passed over), and
-    ``holes`` the number of unread rows just before each, of the same sequence. ``sequences`` counts those with a read
-    row, ``gave_up`` the timelines of those in which the search reached its limit.
+    ``holes`` the number of unread rows just before each, of the same sequence. ``open_through`` are the last event
+    times at which each match is open. ``sequences`` counts those with a read row, ``gave_up`` the timelines of those in
+    which the search reached its limit.
     """
 
     table: RowTable
@@ -55,6 +56,7 @@ class MatchArrays(NamedTuple):
     bindings: Bindings
     holes: I
     measures: Measured
+    open_through: I
     sequences: int
     gave_up: I
 
@@ -197,7 +199,7 @@ def _match_arrays(
     if matches is None:
         codes = none.astype(np.int32)
         return MatchArrays(
-            table, none, codes, codes, none, np.zeros(1, np.int64), none.astype(np.int8), none, {}, count, gave_up
+            table, none, codes, codes, none, np.zeros(1, np.int64), none.astype(np.int8), none, {}, none, count, gave_up
         )
     runs, starts = matches.runs, matches.paths.starts
     order = np.lexsort((starts, frame.targets[runs], frame.conversations[runs], frame.timelines[runs]))
@@ -216,6 +218,7 @@ def _match_arrays(
         paths.bindings,
         holes,
         chosen(matches.measures, order),
+        matches.open_through[order],
         count,
         gave_up,
     )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from undersong.patterns.language.row_pattern import Skip
+from undersong.patterns.reference.search import ALWAYS_OPEN, NEVER_OPEN, open_times
 from undersong.patterns.vectorized.aggregates import MatchVectors, Measured, chosen, joined, measured
 from undersong.patterns.vectorized.environments import FrameVectors, RuleVectors
 from undersong.patterns.vectorized.exact_sum import F, I, counts
@@ -25,7 +26,19 @@ _SPANS = 1 << 26  # rows that the starts of a wave may look at
 
 
 class SelectedMatches(NamedTuple):
-    """The selected matches: the run of each, their paths with starts as rows of the frame, and their measures."""
+    """The selected matches: the run of each, their paths with starts as rows of the frame, and their measures.
+
+    ``open_through`` are the last event times at which they are open, as in ``search.Match``.
+    """
+
+    runs: I
+    paths: MatchPaths
+    measures: Measured
+    open_through: I
+
+
+class _Wave(NamedTuple):
+    """Matches of some starts, as in ``SelectedMatches``."""
 
     runs: I
     paths: MatchPaths
@@ -59,16 +72,39 @@ def select_matches(selection: Selection) -> SelectedMatches | None:
     if not parts:
         return None
     measures = joined([part.measures for part in parts])
-    matches = SelectedMatches(
-        np.concatenate([part.runs for part in parts]), joined_paths([part.paths for part in parts]), measures
-    )
+    runs, paths = np.concatenate([part.runs for part in parts]), joined_paths([part.paths for part in parts])
+    matches = SelectedMatches(runs, paths, measures, _open_through(selection.search_input, runs, paths))
     if selection.search_input.plan.rule.file.keep == "strongest":
         size = len(selection.search_input.masks)
         matches = _only(matches, strongest(matches.paths, matches.runs, matches.measures["strength"], size))
     return matches
 
 
-def _waves(selection: Selection) -> Iterator[SelectedMatches]:
+def _open_through(search_input: SearchInput, runs: I, paths: MatchPaths) -> I:
+    """The last event time at which each match is open (see ``OpenTimes``)."""
+    times, frame = open_times(search_input.plan.rule), search_input.frame
+    through = np.full(len(runs), ALWAYS_OPEN)
+    if times.within is not None:
+        anchors = _last_overlapping(paths) if times.by_overlap else paths.starts
+        timed = search_input.table.timed[frame.timelines[runs]]
+        through[timed] = search_input.limits.times[anchors[timed]] + times.within
+    if times.full is not None:
+        through[paths.sizes == times.full] = NEVER_OPEN
+    return through
+
+
+def _last_overlapping(paths: MatchPaths) -> I:
+    """For each match the last row of all that overlap it, in turn."""
+    order = np.argsort(paths.starts, kind="stable")
+    starts, until = paths.starts[order], np.maximum.accumulate((paths.starts + paths.sizes)[order])
+    first = np.flatnonzero(np.append(True, starts[1:] >= until[:-1]))
+    last = np.append(first[1:], len(order)) - 1
+    anchors = np.empty(len(order), dtype=np.int64)
+    anchors[order] = np.repeat(until[last] - 1, last - first + 1)
+    return anchors
+
+
+def _waves(selection: Selection) -> Iterator[_Wave]:
     """Matches wave by wave: a wave tries some starts of each run, whatever came of others."""
     strategy = selection.strategy
     following = np.zeros(len(selection.search_input.frame.targets), dtype=np.int64)
@@ -94,7 +130,7 @@ def _first(runs: I, size: int) -> B:
     return np.asarray(np.arange(len(runs)) - np.searchsorted(runs, runs) < size)
 
 
-def _wave(selection: Selection, tried: I, following: I) -> SelectedMatches:
+def _wave(selection: Selection, tried: I, following: I) -> _Wave:
     rule, strategy = selection.search_input.plan.rule, selection.strategy
     paths, runs = strategy.paths(tried), strategy.runs[tried]
     accepted = paths.sizes > 0
@@ -106,7 +142,8 @@ def _wave(selection: Selection, tried: I, following: I) -> SelectedMatches:
     if rule.skip.to != "next":
         selected = not_skipped(paths.starts, runs, resumed(paths, rule.skip), following)
         paths, runs, bound = _subset(selection, paths, runs, bound, selected)
-    return SelectedMatches(runs, compact(paths), measured(bound, rule.trees.measures, len(paths.starts)))
+    size = len(paths.starts)
+    return _Wave(runs, compact(paths), measured(bound, rule.trees.measures, size))
 
 
 def _allowed(selection: Selection, paths: MatchPaths, runs: I) -> tuple[MatchPaths, I, MatchVectors]:
@@ -169,7 +206,8 @@ def _bind_directed(starts, first, last, bindings, rows, targets):  # type: ignor
 
 
 def _only(matches: SelectedMatches, selected: I | B) -> SelectedMatches:
-    return SelectedMatches(matches.runs[selected], some(matches.paths, selected), chosen(matches.measures, selected))
+    runs, paths = matches.runs[selected], some(matches.paths, selected)
+    return SelectedMatches(runs, paths, chosen(matches.measures, selected), matches.open_through[selected])
 
 
 def resumed(paths: MatchPaths, skip: Skip) -> I:

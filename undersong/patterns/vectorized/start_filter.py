@@ -22,6 +22,7 @@ from undersong.patterns.language.row_pattern import (
     Program,
     Repeat,
     Then,
+    longest,
     successors,
 )
 from undersong.patterns.vectorized.exact_sum import I
@@ -177,22 +178,6 @@ def _pattern_requirements(part: Part, program: Program, names: tuple[str, ...]) 
     first = 0 if 0 in masks else int(np.bitwise_or.reduce(np.array(masks, dtype=np.uint64)))
     taken = int(outline[:1] == (first,))  # else the first row may already be one of the rest
     return MatchRequirements((first,), taken, outline[taken:_STEPS], False, longest(part))
-
-
-def longest(part: Part) -> int | None:
-    """The most rows that a match takes; None without bound."""
-    if isinstance(part, Bind):
-        return 1
-    if isinstance(part, Passed):
-        return longest(part.part)
-    if isinstance(part, Repeat):
-        inner = longest(part.part)
-        return 0 if inner == 0 else None if inner is None or part.most is None else inner * part.most
-    if isinstance(part, Then | Or):
-        sizes = [longest(each) for each in part.parts]
-        bounded = [size for size in sizes if size is not None]
-        return None if len(bounded) < len(sizes) else sum(bounded) if isinstance(part, Then) else max(bounded)
-    return 0
 
 
 def _outline(part: Part, bits: dict[str, int]) -> Outline:

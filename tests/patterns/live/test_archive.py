@@ -8,10 +8,10 @@ from random import Random
 import msgspec
 import pytest
 
-from tests.patterns.incremental import worlds
+from tests.patterns.live import worlds
 from undersong.models import TRAITS, Hit, Indicator, Loop, Row, TraitScores
-from undersong.patterns.incremental.row_log import RowLog
 from undersong.patterns.language.fields import FIELDS, has_flag
+from undersong.patterns.live.row_log import RowLog
 from undersong.patterns.reference.partitions import timelines
 
 

@@ -1,4 +1,4 @@
-"""Live against batch: the same findings however the rows come, told once they are sure, taken back if need be."""
+"""Live against the reference: after every row the findings are those of a batch run over the rows so far."""
 
 from __future__ import annotations
 
@@ -8,67 +8,65 @@ from random import Random
 import msgspec
 import pytest
 
-from tests.patterns.incremental import worlds
+from tests.patterns.live import worlds
 from tests.patterns.rulebox import rule
 from undersong.models import Finding, Row
-from undersong.patterns.catalog import all_rules
+from undersong.patterns.catalog import all_rules, load_rules, named
 from undersong.patterns.detect import detect
-from undersong.patterns.incremental.live import APART, AgentState, Changes, LiveDetector
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.live import Changes, LiveDetector
 from undersong.patterns.tools.rule_tests import table
 
 LOW, HIGH = "manipulation < 0.3", "manipulation > 0.5"
-SEEDS = range(25)
+STEPS = 200_000  # per sequence: beyond it neither engine says what follows
 
 
-def followed(live: LiveDetector, parts: Sequence[Sequence[Row]]) -> dict[str, Finding]:
+def take_over(reported: dict[str, Finding], changes: Changes) -> None:
     """What somebody knows who reads nothing but the changes."""
-    findings: dict[str, Finding] = {}
-    for change in (*map(live.extend, parts), live.finish()):
-        findings |= {finding.finding_id: finding for finding in change.findings}
-        for name in change.retracted:
-            del findings[name]
-    return findings
+    for name in changes.removed:
+        reported.pop(name, None)
+    reported |= {finding.finding_id: finding for finding in changes.findings}
 
 
-def agree(chosen: Sequence[PatternRule], arrivals: Sequence[Row], parts: Sequence[Sequence[Row]]) -> None:
-    """Batch, live and the reader of live's changes say the same, and the same became of every rule."""
-    batch, live = detect(arrivals, chosen, steps=200_000), LiveDetector(chosen)
-    followed_findings = followed(live, parts)
-    assert followed_findings == {finding.finding_id: finding for finding in live.findings()}
-    if any(outcome.status == "gave_up" for outcome in batch.outcomes):
-        return  # live has no such limit where nothing is open for long
-    assert followed_findings == {finding.finding_id: finding for finding in batch.findings}
-    for one, other in zip(live.outcomes(), batch.outcomes, strict=True):
-        assert (one.status, one.partitions, one.reason) == (other.status, other.partitions, other.reason)
+def agree(chosen: Sequence[PatternRule], arrivals: Sequence[Row], parts: Sequence[Sequence[Row]]) -> bool:
+    """After every part live, the reader of live's changes and the reference matcher say the same; False: it gave up."""
+    live, reported, count = LiveDetector(chosen, steps=STEPS), dict[str, Finding](), 0
+    for part in parts:
+        take_over(reported, live.extend(part))
+        count += len(part)
+        batch = detect(arrivals[:count], chosen, steps=STEPS)  # of so few rows the reference finds the matches
+        if any(outcome.status == "gave_up" for outcome in batch.outcomes):
+            return False
+        expected = {finding.finding_id: finding for finding in batch.findings}
+        assert _without_balance(reported) == _without_balance(expected)
+        assert reported == {finding.finding_id: finding for finding in live.findings()}
+    assert live.outcomes() == detect(arrivals, chosen, steps=STEPS).outcomes
+    take_over(reported, live.finish(settle=False))
+    assert reported == {finding.finding_id: finding for finding in detect(arrivals, chosen, steps=STEPS).findings}
+    return True
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_rows_one_by_one_in_chunks_late_and_twice_give_what_batch_gives(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("undersong.patterns.incremental.live.APART", 256 if seed % 2 else 3)
-    for case in range(10):
-        chance = Random(f"{seed}:{case}")
+def _without_balance(findings: dict[str, Finding]) -> dict[str, Finding]:
+    return {name: msgspec.structs.replace(finding, balance={}) for name, finding in findings.items()}
+
+
+@pytest.mark.parametrize("few", [0, 100])  # rows up to which live asks the reference, too: none, or all
+@pytest.mark.parametrize("kind", worlds.ARRIVALS)
+def test_after_every_prefix_live_is_the_reference_on_it(kind: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("undersong.patterns.live.detector.FEW", few)
+    for case in range(13):  # a twentieth of what ``bench.live`` does
+        chance = Random(f"{kind}:{few}:{case}")
         chosen = [worlds.some_rule(chance)]
-        arrivals = worlds.in_order(worlds.some_rows(chance))
-        agree(chosen, arrivals, [[row] for row in arrivals])
-        arrivals = worlds.in_order(worlds.some_rows(chance))
-        agree(chosen, arrivals, worlds.chunks(chance, arrivals))
-        arrivals = worlds.some_rows(chance)
-        chance.shuffle(arrivals)
-        agree(chosen, arrivals, worlds.chunks(chance, arrivals))
-        arrivals = worlds.with_earlier_versions(chance, worlds.in_order(worlds.some_rows(chance)))
-        agree(chosen, arrivals, [[row] for row in arrivals])
+        arrivals, parts = worlds.arrivals(chance, kind)
+        agree(chosen, arrivals, parts)
 
 
 @pytest.mark.parametrize("missing", [(0.3,), (0.6,), (0.0, 0.6)])
-def test_live_agrees_with_batch_after_every_row_where_scores_are_missing(missing: Sequence[float]) -> None:
+def test_so_it_is_where_scores_are_missing(missing: Sequence[float]) -> None:
     chance = Random(str(missing))
     for _ in range(12):
         chosen, rows = [worlds.some_rule(chance)], worlds.in_order(worlds.some_rows(chance, missing=missing))
-        for end in range(1, len(rows) + 1):
-            agree(chosen, rows[:end], [[row] for row in rows[:end]])
+        agree(chosen, rows, [[row] for row in rows])
 
 
 def ids(changes: Changes) -> list[tuple[str, ...]]:
@@ -80,22 +78,50 @@ def ids_per_row(live: LiveDetector, rows: str | Sequence[Row]) -> list[list[tupl
     return [ids(live.observe(row)) for row in (table(rows) if isinstance(rows, str) else rows)]
 
 
-def test_every_case_beside_a_shipped_rule_is_found_live_as_well() -> None:
+def test_the_cases_of_every_shipped_rule_are_told_at_their_last_row() -> None:
+    for chosen in all_rules():
+        for example in chosen.file.cases.hits:
+            rows = worlds.in_order(table(example.rows, example.base))
+            live = LiveDetector([chosen])
+            for row in rows:
+                live.observe(row)
+            assert live.findings(), (chosen.id, example.name)
+            assert [each.message_ids for each in live.findings()] == [
+                each.message_ids for each in detect(rows, [chosen]).findings
+            ]
+
+
+def test_every_case_beside_a_shipped_rule_says_live_what_batch_says() -> None:
     for chosen in all_rules():
         for example in (*chosen.file.cases.hits, *chosen.file.cases.near_misses):
             rows = table(example.rows, example.base)
-            agree([chosen], rows, [[row] for row in rows])
+            agree([chosen], rows, [rows[: len(rows) // 2], rows[len(rows) // 2 :]])
 
 
-def test_all_shipped_rules_together_on_the_cases_of_all_one_after_the_other() -> None:
-    rows = []
-    for number, chosen in enumerate(all_rules()):
+@pytest.mark.parametrize("seed", range(3))
+def test_all_shipped_rules_together_on_the_cases_of_some_one_after_the_other(seed: int) -> None:
+    """Shapes set indicators on their rows, and combinations and pathways ask for them."""
+    chance, rows = Random(seed), list[Row]()
+    for number, chosen in enumerate(chance.sample(all_rules(), 6)):
         for row in (row for example in chosen.file.cases.hits for row in table(example.rows, example.base)):
             name = f"{number}-{len(rows)}"
             rows.append(msgspec.structs.replace(row, id=name, position=len(rows), conversation=f"{number % 3}"))
     rows = worlds.in_order(rows)
-    agree(all_rules(), rows, [[row] for row in rows])
-    agree(all_rules(), rows, worlds.chunks(Random(1), rows))
+    agree(all_rules(), rows, worlds.chunks(chance, rows))
+
+
+def test_darvo_is_told_at_its_fifth_message() -> None:
+    rows = table("""
+        id who     day deception manipulation dismissal exploitation
+        1  kira>bo 0   .7 .2 .2 .1
+        2  kira>bo 1   .7 .2 .2 .1
+        3  kira>bo 2   .2 .7 .6 .2
+        4  kira>bo 3   .2 .7 .6 .2
+        5  kira>bo 4   .1 .4 .1 .7
+    """)
+    live = LiveDetector([named(all_rules(), "darvo")])
+    told = [[(each.status, each.message_ids) for each in live.observe(row).findings] for row in rows]
+    assert told == [[], [], [], [], [("open", ("1", "2", "3", "4", "5"))]]
 
 
 def test_a_start_that_is_where_a_new_one_begins_is_not_lost() -> None:
@@ -105,64 +131,74 @@ def test_a_start_that_is_where_a_new_one_begins_is_not_lost() -> None:
     assert (finding.message_ids, finding.gap_ids) == (("3", "4"), ("1", "2"))
 
 
-def test_a_match_is_told_with_the_row_that_decides_it() -> None:
+def statuses(live: LiveDetector, rows: str) -> list[list[tuple[str, ...]]]:
+    """The status and message ids of the findings that each row brought."""
+    return [[(each.status, *each.message_ids) for each in live.observe(row).findings] for row in table(rows)]
+
+
+def test_a_match_is_told_at_its_last_row_and_grows_under_its_id() -> None:
     rows = """
         id who  day manipulation
         1  kira 0   .1
         2  kira 1   .9
         3  kira 2   .9
         4  kira 3   .1
+        5  kira 9   .1
     """
-    assert ids_per_row(LiveDetector([rule("LOW HIGH", LOW=LOW, HIGH=HIGH)]), rows) == [[], [("1", "2")], [], []]
-    assert ids_per_row(LiveDetector([rule("LOW HIGH+", LOW=LOW, HIGH=HIGH)]), rows) == [[], [], [], [("1", "2", "3")]]
-    within = rule("LOW (ANY*? HIGH)+", {"within": "2 days"}, LOW=LOW, HIGH=HIGH)
-    assert ids_per_row(LiveDetector([within]), rows) == [[], [], [], [("1", "2", "3")]]
+    fixed = LiveDetector([rule("LOW HIGH", LOW=LOW, HIGH=HIGH)])
+    assert statuses(fixed, rows) == [[], [("settled", "1", "2")], [], [], []]
+    growing = LiveDetector([rule("LOW HIGH+", {"within": "7 days"}, LOW=LOW, HIGH=HIGH)])
+    told = [[], [("open", "1", "2")], [("open", "1", "2", "3")], [], [("settled", "1", "2", "3")]]
+    assert statuses(growing, rows) == told
+    assert len({finding.finding_id for finding in growing.findings()}) == 1
 
 
-def test_a_gap_that_is_too_wide_decides_as_a_row_does() -> None:
-    rows = """
-        id who  manipulation
-        1  kira .1
-        2  kira .9
-        3  kira ?
-        4  kira ?
-    """
-    chosen = rule("LOW HIGH+", {"max_unread": 1}, LOW=LOW, HIGH=HIGH)
-    assert ids_per_row(LiveDetector([chosen]), rows) == [[], [], [], [("1", "2")]]
-
-
-def test_of_overlapping_matches_the_strongest_is_told_once_none_can_overlap_it() -> None:
+def test_a_better_match_that_begins_elsewhere_replaces_the_one_before() -> None:
     keys = {
         "measures": {"strength": "mean(A.manipulation)"}, "after_match": "skip to next row", "keep": "strongest",
         "within": "3 days",
     }  # fmt: skip
-    rows = """
-        id who  day manipulation
-        1  kira 0   .6
-        2  kira 1   .7
-        3  kira 2   .9
-        4  kira 3   .2
-        5  kira 4   .2
-    """
-    assert ids_per_row(LiveDetector([rule("A{2}", keys, A="manipulation > 0.5")]), rows) == [
-        [],
-        [],
-        [],
-        [("2", "3")],
-        [],
-    ]
+    live = LiveDetector([rule("A{2}", keys, A="manipulation > 0.5")])
+    changes = [live.observe(row) for row in table("id who day manipulation\n1 kira 0 .6\n2 kira 1 .7\n3 kira 2 .9\n")]
+    assert [ids(each) for each in changes] == [[], [("1", "2")], [("2", "3")]]
+    assert changes[2].findings[0].replaces == changes[1].findings[0].finding_id
+    assert changes[2].retracted == ()
 
 
-def test_finish_closes_what_is_open_and_later_rows_open_it_again() -> None:
+def test_what_no_longer_holds_of_the_whole_is_retracted_with_the_reason() -> None:
+    live = LiveDetector([rule("HIGH+", {"having": ["mean(HIGH.manipulation) > 0.7"]}, HIGH=HIGH)])
+    first, second = table("id who manipulation\n1 kira .8\n2 kira .51\n")
+    (finding,) = live.observe(first).findings
+    (gone,) = live.observe(second).retracted
+    assert (gone.finding_id, live.findings()) == (finding.finding_id, ())
+    assert gone.reason.startswith("a later message belongs to its sequence")
+
+
+def test_harmless_messages_change_nothing_and_nobody_elses_rows_do() -> None:
+    live = LiveDetector(load_rules())
+    chosen = named(all_rules(), "love_bombing").file.cases.hits[0]
+    for row in table(chosen.rows, chosen.base):
+        live.observe(row)
+    before = live.findings()
+    assert [finding.pattern for finding in before] == ["love_bombing"]
+    plain = {"compassion": 0.5, "goodwill": 0.5, "manipulation": 0.1, "fabrication": 0.1, "deception": 0.1}
+    template = table(chosen.rows, chosen.base)[-1]
+    for number in range(30):
+        harmless = msgspec.structs.replace(
+            template, id=f"h{number}", position=100 + number, target=("bo", "al")[number % 2], traits=plain
+        )
+        assert live.observe(harmless) == Changes()
+    assert live.findings() == before
+
+
+def test_finish_settles_and_later_rows_open_again_what_they_could_change() -> None:
     first, second, third = table("id who day manipulation\n1 kira 0 .1\n2 kira 1 .9\n3 kira 2 .9\n")
     live = LiveDetector([rule("LOW HIGH+", LOW=LOW, HIGH=HIGH)])
-    assert ids_per_row(live, [first, second]) == [[], []]
-    closed = live.finish()
-    assert ids(closed) == [("1", "2")]
-    assert live.finish() == Changes((), ())
-    again = live.observe(third)
-    assert (ids(again), again.retracted) == ([], (closed.findings[0].finding_id,))
-    assert ids(live.finish()) == [("1", "2", "3")]
+    assert ids_per_row(live, [first, second]) == [[], [("1", "2")]]
+    (settled,) = live.finish().findings
+    assert (settled.status, live.finish()) == ("settled", Changes())
+    (again,) = live.observe(third).findings
+    assert (again.finding_id, again.status, again.message_ids) == (settled.finding_id, "open", ("1", "2", "3"))
 
 
 def test_a_late_row_takes_back_what_it_contradicts_and_leaves_the_rest() -> None:
@@ -179,7 +215,8 @@ def test_a_late_row_takes_back_what_it_contradicts_and_leaves_the_rest() -> None
     assert [finding.message_ids for finding in before] == [("1", "2"), ("4", "5")]
     late = msgspec.structs.replace(rows[2], time=rows[0].time, position=1, id="1b")
     changes = live.observe(late)
-    assert (ids(changes), changes.retracted) == ([], (before[0].finding_id,))
+    assert (ids(changes), [gone.finding_id for gone in changes.retracted]) == ([], [before[0].finding_id])
+    assert changes.retracted[0].reason.startswith("messages that came late")
 
 
 def test_a_row_that_is_judged_later_takes_the_place_of_its_hole() -> None:
@@ -188,7 +225,8 @@ def test_a_row_that_is_judged_later_takes_the_place_of_its_hole() -> None:
     assert ids_per_row(live, [low, hole, high]) == [[], [], [("1", "3")]]
     (finding,) = live.findings()
     changes = live.observe(msgspec.structs.replace(hole, state="scored", traits={"manipulation": 0.8}))
-    assert (ids(changes), changes.retracted) == ([("1", "2")], (finding.finding_id,))
+    assert (ids(changes), changes.retracted) == ([("1", "2")], ())
+    assert changes.findings[0].finding_id == finding.finding_id
 
 
 def test_a_row_that_is_given_twice_changes_nothing() -> None:
@@ -215,7 +253,7 @@ def test_the_first_time_in_a_conversation_moves_its_rows_to_the_agents_history()
     assert ids_per_row(live, rows) == [[], [("1", "2")]]
     (before,) = live.findings()
     changes = live.observe(dated)
-    assert changes.retracted == (before.finding_id,)  # an untimed sequence has another name
+    assert [gone.finding_id for gone in changes.retracted] == [before.finding_id]  # an untimed sequence: another name
     assert [finding.start for finding in changes.findings] == [dated.time]
 
 
@@ -276,7 +314,7 @@ def test_another_agents_rows_change_nobodys_findings() -> None:
 
 
 def test_a_rule_that_takes_too_many_steps_gives_up_aloud_and_only_there() -> None:
-    rows = table("who manipulation\n" + "kira .9\n" * 40 + "bo .9\nbo .1\n")
+    rows = table("who manipulation\nkira .1\n" + "kira .9\n" * 40 + "bo .9\nbo .1\n")
     live = LiveDetector([rule("A+ B", A=HIGH, B=LOW)], steps=50)
     for row in rows:
         live.observe(row)
@@ -297,23 +335,6 @@ def test_a_restart_is_a_replay_of_the_rows() -> None:
     for row in rows[-10:]:
         assert through.observe(row) == again.observe(row)
     assert through.finish() == again.finish()
-
-
-def test_a_row_that_is_a_little_late_replays_a_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = table("who day manipulation\n" + "".join(f"kira {day} {'.1' if day % 3 else '.9'}\n" for day in range(900)))
-    live = LiveDetector([rule("LOW HIGH", LOW=LOW, HIGH=HIGH)])
-    live.extend(row for row in rows if row.position not in (5, 880))
-    taken = []
-    take = AgentState.take
-    monkeypatch.setattr(AgentState, "take", lambda self, row, time: taken.append(row.id) or take(self, row, time))
-    live.observe(rows[880])
-    assert "881" in taken
-    assert len(taken) <= 2 * APART
-    taken.clear()
-    live.observe(rows[5])
-    assert len(taken) == len(rows)
-    live.finish()
-    assert live.findings() == detect(rows, live.rules).findings
 
 
 @pytest.mark.parametrize("function", ["mean", "max"])

@@ -8,8 +8,8 @@ import pytest
 
 from tests.patterns.rulebox import match_ids, rule
 from undersong.patterns.catalog import all_rules, named
-from undersong.patterns.incremental.live import LiveDetector
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.live.detector import LiveDetector
 from undersong.patterns.tools.rule_tests import table
 
 RULES = all_rules()

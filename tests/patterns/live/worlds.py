@@ -114,6 +114,26 @@ def chunks(chance: Random, rows: Sequence[Row]) -> list[Sequence[Row]]:
     return [rows[start:end] for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
 
 
+ARRIVALS = ("one by one", "in chunks", "shuffled", "repeated and newer", "late")
+
+
+def arrivals(chance: Random, kind: str) -> tuple[list[Row], Sequence[Sequence[Row]]]:
+    """Rows in the order in which they come, and the parts in which they do."""
+    rows = some_rows(chance)
+    if kind == "shuffled":
+        chance.shuffle(rows)
+        return rows, chunks(chance, rows)
+    rows = in_order(rows)
+    if kind == "in chunks":
+        return rows, chunks(chance, rows)
+    if kind == "repeated and newer":
+        rows = with_earlier_versions(chance, [*rows, *chance.sample(rows, min(3, len(rows)))])
+    if kind == "late":
+        places = [place + (chance.uniform(0, 6) if chance.random() < 0.3 else 0) for place in range(len(rows))]
+        rows = [rows[place] for place in sorted(range(len(rows)), key=places.__getitem__)]
+    return rows, [[row] for row in rows]
+
+
 def _row(
     chance: Random,
     position: int,

@@ -1,0 +1,228 @@
+"""Rules over rows that come one at a time or together: the findings of a batch run over the rows so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from functools import partial
+
+import msgspec
+
+from undersong.models import Finding, Row, RuleOutcome
+from undersong.patterns.detect import detect, indicators_named
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.inputs import NEVER_MISSING, available_inputs, gives, lacking
+from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_between, joined, ordered
+from undersong.patterns.live.columns import joined_table
+from undersong.patterns.live.row_log import RowLog, TimelineChange, TimelineKey
+from undersong.patterns.live.timeline import LiveTimeline
+from undersong.patterns.reference.matcher import STEPS
+from undersong.patterns.reference.search import Match
+from undersong.patterns.set_indicators import asked_of_findings, not_set, set_by, shapes_for
+from undersong.patterns.significance.confidence import with_confidence
+from undersong.patterns.vectorized.row_source import TimelineSearch
+from undersong.rows.corpus_scales import absolute_rows
+
+FEW = 100  # rows up to which the reference is quicker than arrays
+
+
+class LiveDetector:
+    """Rules over rows that come one at a time; after every row its findings are those of ``detect`` on the rows so far.
+
+    New rows re-run the rules that they can change over the history of their agent. ``given_by`` names what the judge
+    fills, as in ``detect``: a rule has no findings until each of its inputs has been seen in some read row. ``steps``
+    bounds the work of a rule on one sequence.
+    """
+
+    def __init__(
+        self, rules: Sequence[PatternRule], *, given_by: Collection[str] | None = None, steps: int = STEPS
+    ) -> None:
+        self.rules = tuple(rules)
+        self.given_by, self.steps = given_by, steps
+        self._rules = (*self.rules, *shapes_for(self.rules))  # the latter run unreported
+        self._asking = frozenset(number for number, rule in enumerate(self._rules) if asked_of_findings(rule))
+        self._wanted = frozenset[str]().union(*(rule.needs for rule in self._rules)) - NEVER_MISSING
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows and reported findings, as at the beginning."""
+        self.archive = RowLog()
+        self.timelines: dict[TimelineKey, LiveTimeline] = {}
+        self._codes: dict[str, int] = {}
+        self._has = NEVER_MISSING
+        self._named: frozenset[str] = frozenset()
+        self._read = self._ranked = 0
+        self._active = self._active_rules()
+
+    def observe(self, row: Row) -> Changes:
+        """Take one row."""
+        return self.extend((row,))
+
+    def extend(self, rows: Iterable[Row]) -> Changes:
+        """Take several rows at once, in any order: a rule is run once over all the agents that they change."""
+        changes: dict[TimelineKey, list[TimelineChange]] = {}
+        lost: set[str] = set()
+        for row in absolute_rows(rows):
+            lost |= self._count(row)
+            for change in self.archive.put(row):
+                changes.setdefault(change.line, []).append(change)
+        if lost:
+            self._recount(lost)
+        late = {line for line, changed in changes.items() if self._is_late(line, changed)}
+        due = {line: self._advance(line, changed, late=line in late) for line, changed in changes.items()}
+        self.archive.clear_fresh()
+        self._run({line: numbers - self._asking for line, numbers in due.items()})
+        before, self._active = self._active, self._active_rules()
+        report = self.timelines if self._active != before else changes  # other rules speak now
+        self._run({line: self._due_by_findings(line, due.get(line, set())) for line in report})
+        return joined([self._report(self.timelines[line], late=line in late) for line in report])
+
+    def _due_by_findings(self, line: TimelineKey, due: Set[int]) -> Set[int]:
+        """The rules to run on a timeline of those that ask for what findings set: all where these set other things."""
+        timeline = self.timelines[line]
+        current = timeline.current(self._active - self._asking).values()
+        before, timeline.indicators = timeline.indicators, set_by(current, self._rules)
+        return self._asking if timeline.indicators != before else due & self._asking
+
+    def finish(self, *, settle: bool = True) -> Changes:
+        """No row follows for now: every finding has the balance of all its agent's rows, and is settled.
+
+        Without ``settle`` what a later row could change stays open, as in a batch run.
+        """
+        for timeline in self.timelines.values():
+            timeline.end(settle=settle)
+        return joined([self._report(timeline, late=False, final=True) for timeline in self.timelines.values()])
+
+    def findings(self) -> tuple[Finding, ...]:
+        """The current findings, by agent, target, time and rule."""
+        return ordered(each for timeline in self.timelines.values() for each in timeline.reported.values())
+
+    def outcomes(self) -> tuple[RuleOutcome, ...]:
+        """The outcome of every rule on the rows so far; runs all of them once."""
+        rows = (row for timeline in self.timelines.values() for row in timeline.dated())
+        return detect(rows, self.rules, gives=self.given_by, steps=self.steps).outcomes
+
+    def current(self, line: TimelineKey) -> dict[str, Finding]:
+        """The current findings of a timeline, by id."""
+        timeline = self.timelines.get(line)
+        return timeline.reported if timeline is not None else {}
+
+    def weighed(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Some of the current findings with their confidence, as the rows of their agents so far give it."""
+        wanted = tuple(findings)
+        agents = {finding.agent for finding in wanted}
+        lines = [timeline for line, timeline in self.timelines.items() if line[0] in agents]
+        current = {finding.finding_id: finding for line in lines for finding in line.reported.values()}
+        current |= {finding.finding_id: finding for finding in wanted}
+        rows = [entry.row for line in lines for entry in line.entries]
+        weighed = {each.finding_id: each for each in with_confidence(tuple(current.values()), rows, self.rules)}
+        return tuple(weighed[finding.finding_id] for finding in wanted)
+
+    def inactive(self) -> frozenset[str]:
+        """The hashes of the rules without findings so far because an input of theirs was not seen."""
+        return frozenset(rule.hash for index, rule in enumerate(self.rules) if index not in self._active)
+
+    def _is_late(self, line: TimelineKey, changes: Sequence[TimelineChange]) -> bool:
+        """Whether rows came between those of a timeline, or left it."""
+        timeline = self.timelines.get(line)
+        before = timeline is not None and timeline.last is not None and min(changes).key <= timeline.last
+        return before or any(change.removed for change in changes)
+
+    def _advance(self, line: TimelineKey, changes: Sequence[TimelineChange], *, late: bool) -> set[int]:
+        """Take what is new in a timeline; the rules to run on it: after late rows all."""
+        timeline = self.timelines.get(line)
+        if timeline is None:
+            timeline = self.timelines[line] = LiveTimeline(line, self._rules, self._codes)
+        if late:
+            timeline.clear()
+            timeline.append(self.archive.since(line, None))
+            return set(range(len(self._rules)))
+        return timeline.append((key, *self.archive.row(key)) for key in sorted({change.key for change in changes}))
+
+    def _run(self, due: Mapping[TimelineKey, Set[int]]) -> None:
+        """Run each rule over the timelines on which it is due; rules that are due on the same ones share arrays."""
+        lines: dict[int, list[TimelineKey]] = {}
+        for line, numbers in due.items():
+            for number in numbers:
+                lines.setdefault(number, []).append(line)
+        together: dict[tuple[TimelineKey, ...], list[int]] = {}
+        for number, own in sorted(lines.items()):
+            together.setdefault(tuple(own), []).append(number)
+        for own_lines, rules in together.items():
+            self._run_together({line: self.timelines[line] for line in own_lines}, rules)
+
+    def _run_together(self, timelines: Mapping[TimelineKey, LiveTimeline], numbers: Sequence[int]) -> None:
+        search = self._search(list(timelines.values()), marked=not self._asking.isdisjoint(numbers))
+        for number in numbers:
+            matches: dict[TimelineKey, list[Match]] = {line: [] for line in timelines}
+            for match in search.search(self._rules[number]).matches:
+                timeline = match.partition.timeline
+                matches[timeline.agent, timeline.conversation].append(match)
+            for line, own in matches.items():
+                timelines[line].take(number, own)
+
+    def _search(self, timelines: Sequence[LiveTimeline], *, marked: bool) -> TimelineSearch:
+        whole = [timeline.marked if marked and timeline.indicators else timeline.timeline for timeline in timelines]
+        if sum(len(timeline.entries) for timeline in timelines) <= FEW:
+            return TimelineSearch(whole, steps=self.steps, few=FEW)
+        if marked and any(timeline.indicators for timeline in timelines):
+            return TimelineSearch(whole, steps=self.steps, few=0)
+        table = joined_table([timeline.columns for timeline in timelines], [each.timed for each in whole])
+        return TimelineSearch(whole, steps=self.steps, table=table)
+
+    def _report(self, timeline: LiveTimeline, *, late: bool, final: bool = False) -> Changes:
+        """Compare what holds with what was reported."""
+        now = timeline.current(number for number in self._active if number < len(self.rules))
+        same = partial(_is_same, final=final)
+        changes = changes_between(timeline.reported, now, same, partial(self._why, late=late))
+        for name in changes.removed:
+            timeline.reported.pop(name, None)
+        timeline.reported |= {finding.finding_id: finding for finding in changes.findings}
+        return changes
+
+    def _why(self, gone: Finding, *, late: bool) -> str:
+        """Why a finding is retracted."""
+        index = next(number for number, rule in enumerate(self.rules) if rule.hash == gone.rule_hash)
+        return self._lacking(index) or (LATE if late else REFUSED)
+
+    def _count(self, row: Row) -> set[str]:
+        """Take note of what a row gives; returns the inputs that the row it replaces gave and it does not."""
+        if row.branch is not None:
+            return set()
+        before = self.archive.get(row.conversation, row.id)
+        if row.state == "scored":
+            self._read += 1
+            self._ranked += row.scale == "rank"
+            self._has |= {name for name in self._wanted - self._has if gives(row, name)}
+        self._named |= indicators_named((row,))
+        if before is None or before.state != "scored":
+            return set()
+        self._read -= 1
+        self._ranked -= before.scale == "rank"
+        now = row if row.state == "scored" else None
+        return {name for name in self._wanted if gives(before, name) and not (now and gives(now, name))} | (
+            indicators_named((before,)) - indicators_named((row,))
+        )
+
+    def _recount(self, names: set[str]) -> None:
+        rows = list(self._all_rows())
+        self._named = indicators_named(rows)
+        self._has = (self._has - names) | available_inputs((row for row in rows if row.state == "scored"), names)
+
+    def _all_rows(self) -> Iterable[Row]:
+        return (row for line in self.archive.timelines for row, _ in self.archive.rows(line))
+
+    def _active_rules(self) -> frozenset[int]:
+        """The rules that have their inputs."""
+        first = {index for index in range(len(self._rules)) if index not in self._asking and not self._lacking(index)}
+        self._set_here = self._named.union(*(self._rules[index].file.sets for index in first))
+        return frozenset(first | {index for index in self._asking if not self._lacking(index)})
+
+    def _lacking(self, index: int) -> str:
+        rule = self._rules[index]
+        reason = lacking(rule, self._has, self.given_by, any_read=self._read > 0, ranks=self._ranked > 0)
+        return reason or (not_set(rule, self._set_here) if index in self._asking else "")
+
+
+def _is_same(before: Finding, after: Finding, *, final: bool) -> bool:
+    """Whether a finding says what it said; the balance, which every row moves, counts only at the end."""
+    return before == (after if final else msgspec.structs.replace(after, balance=before.balance))

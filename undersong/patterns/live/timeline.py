@@ -1,0 +1,117 @@
+"""One timeline live: its rows at hand, which rules new rows can change, and what the rules find so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from undersong.models import Finding, Row
+from undersong.patterns.findings import Balance, finding_of
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.live.columns import GrowingColumns
+from undersong.patterns.live.end_filter import MatchEndFilter
+from undersong.patterns.live.row_log import RowKey, TimelineKey
+from undersong.patterns.reference.partitions import Entry, Timeline
+from undersong.patterns.reference.search import Match
+from undersong.patterns.set_indicators import SetIndicators, with_indicators, with_origin
+from undersong.rows.binary import from_microseconds
+
+
+class LiveFinding(NamedTuple):
+    """A finding, and the last event time at which it is open."""
+
+    finding: Finding
+    open_through: int
+
+
+class LiveTimeline:
+    """The rows of a timeline and its findings, by rule and id.
+
+    ``ended`` is set by ``end``. ``indicators`` are what findings set on the rows, for the rules that ask for it.
+    """
+
+    def __init__(self, key: TimelineKey, rules: Sequence[PatternRule], codes: dict[str, int]) -> None:
+        self.key, self._rules, self._codes = key, rules, codes
+        self.findings: list[dict[str, LiveFinding]] = [{} for _ in rules]
+        self.reported: dict[str, Finding] = {}
+        self.ended = False
+        self.indicators: SetIndicators = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the rows; the findings stay until the rules are run again."""
+        self.last: RowKey | None = None
+        self.entries: list[Entry] = []
+        self.columns = GrowingColumns(self._codes)
+        self._filters = [MatchEndFilter(rule) for rule in self._rules]
+        self.balance = Balance()
+
+    @property
+    def latest(self) -> int:
+        """The time of the last row; 0 without times."""
+        return (self.entries[-1].time or 0) if self.entries else 0
+
+    @property
+    def timeline(self) -> Timeline:
+        """The rows for a search."""
+        return Timeline(*self.key, self.entries, self.latest)
+
+    def dated(self) -> Iterator[Row]:
+        """The rows with the times at which they count, which the log keeps apart."""
+        return (msgspec.structs.replace(entry.row, time=from_microseconds(entry.time)) for entry in self.entries)
+
+    @property
+    def marked(self) -> Timeline:
+        """The rows with the indicators that findings set."""
+        rows = with_indicators((entry.row for entry in self.entries), self.indicators)
+        return self.timeline._replace(
+            entries=[entry._replace(row=row) for entry, row in zip(self.entries, rows, strict=True)]
+        )
+
+    def append(self, rows: Iterable[tuple[RowKey, Row, int | None]]) -> set[int]:
+        """Take the next rows in order; the numbers of the rules whose findings they can change.
+
+        Of a rule that asks for what findings set this holds as long as these set the same.
+        """
+        fresh: list[Entry] = []
+        for key, row, time in rows:
+            fresh.append(Entry(row, time, len(self.entries) + len(fresh)))
+            self.last = key
+        self.entries += fresh
+        self.columns.append(fresh)
+        self.ended = False
+        for entry in fresh:
+            if entry.read:
+                self.balance.add(entry.row)
+        return {number for number, ends in enumerate(self._filters) if ends.append(self.entries, len(fresh))}
+
+    def take(self, number: int, matches: Iterable[Match]) -> None:
+        """These are the matches of a rule now; of two with one id the later one stands, as in a batch run."""
+        rule, means = self._rules[number], self.balance.means()
+        findings: dict[str, LiveFinding] = {}
+        for match in matches:
+            finding = with_origin(finding_of(rule, match, means), rule, self.indicators)
+            findings[finding.finding_id] = LiveFinding(finding, match.open_through)
+        self.findings[number] = findings
+
+    def end(self, *, settle: bool) -> None:
+        """No row follows for now: every finding gets the balance of all rows; with ``settle`` nothing is open."""
+        self.ended = settle
+        means = self.balance.means()
+        for own in self.findings:
+            for name, (finding, through) in own.items():
+                own[name] = LiveFinding(msgspec.structs.replace(finding, balance=means), through)
+
+    def current(self, active: Iterable[int]) -> dict[str, Finding]:
+        """The findings of some rules by id, each open or settled as the last row says."""
+        return {name: self._with_status(number, name) for number in active for name in self.findings[number]}
+
+    def _with_status(self, number: int, name: str) -> Finding:
+        finding, through = self.findings[number][name]
+        status = "open" if self.latest <= through and not self.ended else "settled"
+        if finding.status != status:
+            finding = msgspec.structs.replace(finding, status=status)
+            self.findings[number][name] = LiveFinding(finding, through)
+        return finding
