@@ -27,7 +27,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OWN_TESTS = (
     "live.md",
     "store.md",
-)  # tests/monitor/test_page.py and tests/patterns/incremental, tests/stores/test_parquet.py
+)  # tests/monitor/test_page.py and tests/patterns/live, tests/stores/test_parquet.py
 PAGES = [
     page
     for page in sorted(DOCS.rglob("*.md"))

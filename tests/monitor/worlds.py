@@ -21,7 +21,7 @@ from undersong.models import (
     Evaluation,
     Finding,
     Message,
-    Retraction,
+    RetractedFinding,
     Route,
     Row,
     Scan,
@@ -209,7 +209,7 @@ def live(
         return left(store, judge, sessions), reported
 
 
-def note(reported: dict[str, Finding], findings: Sequence[Finding], gone: Sequence[Retraction]) -> None:
+def note(reported: dict[str, Finding], findings: Sequence[Finding], gone: Sequence[RetractedFinding]) -> None:
     """Take over what was told."""
     for finding in findings:
         reported.pop(finding.replaces or "", None)

@@ -156,7 +156,7 @@ def test_a_result_that_no_number_can_hold_is_unknown_in_a_batch_and_live(functio
     assert len(detect(rows, [chosen]).findings) == 1
     live = LiveDetector([chosen])
     live.extend(rows)
-    live.finish()
+    live.finish(settle=False)
     assert live.findings() == detect(rows, [chosen]).findings
 
 

@@ -61,7 +61,7 @@ def test_the_balance_is_that_of_all_rows_whichever_of_them_a_rule_looks_at() -> 
         assert [finding.balance for finding in detect(rows, rules).findings] == [alone] * len(rules)
     live = LiveDetector([some])
     live.extend(rows)
-    live.finish()
+    live.finish(settle=False)
     assert live.findings() == detect(rows, [some]).findings
 
 
@@ -73,7 +73,7 @@ def test_no_two_findings_have_one_id() -> None:
     assert [(finding.message_ids, finding.gap_ids) for finding in batch.findings] == [(("3",), ())]
     live = LiveDetector([several])
     live.extend(rows)
-    live.finish()
+    live.finish(settle=False)
     assert live.findings() == batch.findings
     assert live.outcomes() == batch.outcomes
 

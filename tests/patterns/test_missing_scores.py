@@ -36,7 +36,7 @@ def strengths(chosen: PatternRule, rows: list[Row]) -> list[tuple[tuple[str, ...
     found = detect(rows, [chosen]).findings
     live = LiveDetector([chosen])
     live.extend(rows)
-    live.finish()
+    live.finish(settle=False)
     assert live.findings() == found
     by_arrays, by_reference = (engine(chosen, timelines(rows)) for engine in (search, reference))
     assert [match.measures for match in by_arrays.matches] == [match.measures for match in by_reference.matches]

@@ -256,7 +256,7 @@ def test_sweeps_between_late_rows_and_forgotten_talks_find_what_batch_and_live_f
     assert sum(finding.target is None for finding in wanted.values()) > 3
     live = LiveDetector(rules)
     live.extend(kept_rows(store))
-    live.finish()
+    live.finish(settle=False)
     assert {finding.finding_id: finding for finding in live.weighed(live.findings())} == wanted
     assert sweep(store, rules, "j1", again=True).retracted == ()
     assert {finding.finding_id: finding for finding in store.findings()} == wanted

@@ -30,7 +30,7 @@ from undersong.models import Problem, encode
 
 if TYPE_CHECKING:
     from undersong.formats import Format
-    from undersong.models import Finding, Retraction
+    from undersong.models import Finding, RetractedFinding
     from undersong.patterns.language.compile import PatternRule
 
 JUDGE_FAILED = 4  # exit code
@@ -44,7 +44,7 @@ class PrintableUpdate(Protocol):
     @property
     def findings(self) -> Sequence[Finding]: ...
     @property
-    def retracted(self) -> Sequence[Retraction]: ...
+    def retracted(self) -> Sequence[RetractedFinding]: ...
 
 
 @click.command(

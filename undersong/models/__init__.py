@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from undersong.models.evaluation import Evaluation, Indicator, PanelAnswer, Quote, Reading, Route, Stance, Usage
-from undersong.models.finding import Emerging, Finding, Outcome, Retraction, RuleOutcome, Why, by_pattern
+from undersong.models.finding import Emerging, Finding, Outcome, RetractedFinding, RuleOutcome, Why, by_pattern
 from undersong.models.lead import Lead, LeadEvidence
 from undersong.models.message import (
     DIMENSIONS,
@@ -79,7 +79,7 @@ __all__ = [
     "Conversation", "Deduction", "Deference", "Depth", "Domain", "Emerging", "Evaluation", "Finding", "FreeSignal",
     "Hit", "Indicator", "InputFile", "Lead", "LeadEvidence", "LedgerClaim", "Level", "Loop", "Mark", "Mechanism",
     "Message", "Missed", "Moment", "Nomination", "Observed", "Outcome", "PanelAnswer", "Problem", "Quote", "Reading",
-    "Record", "RepeatedFailure", "Retraction", "Role", "Route", "Row", "RuleOutcome", "Scale", "Scan",
+    "Record", "RepeatedFailure", "RetractedFinding", "Role", "Route", "Row", "RuleOutcome", "Scale", "Scan",
     "SequenceReading", "SessionVerdict", "ShapeReading", "SignalBand", "SignalKind", "SourceRef", "Spending",
     "StageReading", "Stance", "State", "Telemetry", "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult",
     "Trait", "TraitScores", "Usage", "Why", "Width", "applicable_scores", "by_pattern", "decode", "encode",

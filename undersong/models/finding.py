@@ -142,7 +142,7 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
         return hash(self.finding_id)
 
 
-class Retraction(Record, frozen=True, kw_only=True):
+class RetractedFinding(Record, frozen=True, kw_only=True):
     """A finding that was reported and no longer holds, and why."""
 
     finding_id: str

@@ -129,9 +129,9 @@ class AgentTracker:
         by_id = {each.finding_id: each for each in changed}
         grown = {name: each for name, each in (by_id | dict(final)).items() if final or _grew(stored.get(name), each)}
         weighed = {each.finding_id: each for each in self._live.weighed(grown.values())}
-        kept = {name: _as_before(stored[name], each) for name, each in by_id.items() if name not in weighed}
+        unchanged = {name: _as_before(stored[name], each) for name, each in by_id.items() if name not in weighed}
         others = {name for name in weighed.keys() - by_id.keys() if weighed[name].confidence != stored[name].confidence}
-        return tuple((weighed | kept)[name] for name in (*by_id, *sorted(others)))
+        return tuple((weighed | unchanged)[name] for name in (*by_id, *sorted(others)))
 
     def _current(self, agent: str) -> dict[str, Finding]:
         current = dict(self._live.current((agent, None)))

@@ -15,7 +15,7 @@ from undersong.models import (
     Finding,
     Message,
     Record,
-    Retraction,
+    RetractedFinding,
     Route,
     Row,
     SignalBand,
@@ -358,7 +358,7 @@ class Observation(Record, frozen=True, kw_only=True):
     route: Route
     evaluation: Evaluation
     found: tuple[Finding, ...] = ()
-    retracted: tuple[Retraction, ...] = ()
+    retracted: tuple[RetractedFinding, ...] = ()
     late: tuple[str, ...] = ()
     is_new: bool = True
 

@@ -17,7 +17,7 @@ from undersong.core.batches import batches
 from undersong.errors import InputError, JudgeError, RecordError, UsageError
 from undersong.formats import Format, detect
 from undersong.formats.sources import TextSource
-from undersong.models import Conversation, Emerging, Finding, Problem, Retraction, Row
+from undersong.models import Conversation, Emerging, Finding, Problem, RetractedFinding, Row
 from undersong.monitor import Observation, SyncMonitor
 from undersong.monitor.incremental_ingest import IncrementalIngest
 from undersong.patterns.live import Changes, LiveDetector
@@ -119,7 +119,7 @@ class WatchUpdate(NamedTuple):
     """
 
     findings: tuple[Finding, ...] = ()
-    retracted: tuple[Retraction, ...] = ()
+    retracted: tuple[RetractedFinding, ...] = ()
     emerging: tuple[Emerging, ...] = ()
 
 

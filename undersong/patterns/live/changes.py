@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 
-from undersong.models import Finding, Retraction
+from undersong.models import Finding, RetractedFinding
 from undersong.patterns.findings import order
 
 LATE = "messages that came late, or were read otherwise since, lie within its sequence"
@@ -22,7 +23,7 @@ class Changes(NamedTuple):
     """
 
     findings: tuple[Finding, ...] = ()
-    retracted: tuple[Retraction, ...] = ()
+    retracted: tuple[RetractedFinding, ...] = ()
 
     @property
     def removed(self) -> frozenset[str]:
@@ -47,10 +48,10 @@ def changes_between(
             continue
         heir = next((each for each in changed.values() if _takes_over(each, gone, before)), None)
         if heir is None:
-            retracted.append(Retraction(finding_id=name, reason=reason(gone)))
+            retracted.append(RetractedFinding(finding_id=name, reason=reason(gone)))
         else:
             changed[heir.finding_id] = msgspec.structs.replace(heir, replaces=name)
-    return Changes(ordered(changed.values()), tuple(sorted(retracted, key=lambda each: each.finding_id)))
+    return Changes(ordered(changed.values()), tuple(sorted(retracted, key=attrgetter("finding_id"))))
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -64,7 +65,7 @@ def joined(parts: Iterable[Changes]) -> Changes:
     findings = ordered(finding for part in parts for finding in part.findings)
     there = {finding.finding_id for finding in findings}
     retracted = (each for part in parts for each in part.retracted if each.finding_id not in there)
-    return Changes(findings, tuple(sorted(retracted, key=lambda each: each.finding_id)))
+    return Changes(findings, tuple(sorted(retracted, key=attrgetter("finding_id"))))
 
 
 def _stays(before: Mapping[str, Finding], finding: Finding, same: Same) -> bool:

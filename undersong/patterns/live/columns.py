@@ -34,12 +34,12 @@ class GrowingColumns:
 
     def array(self, key: Any, made: Callable[[RowSource], Any]) -> Any:
         """An array over all rows; ``made`` gives that of a source of rows, and is asked about the new ones alone."""
-        known = self._arrays.get(key)
-        size = 0 if known is None else len(known)
-        if known is None or size < len(self.rows):
+        array = self._arrays.get(key)
+        size = 0 if array is None else len(array)
+        if array is None or size < len(self.rows):
             fresh = made(RowSource(self.rows[size:], self.codes))
-            known = self._arrays[key] = fresh if known is None else np.concatenate([known, fresh])
-        return known
+            array = self._arrays[key] = fresh if array is None else np.concatenate([array, fresh])
+        return array
 
 
 class JoinedColumns:
