@@ -207,8 +207,7 @@ class ConversationState:
             self.answers[message_id] = answer
         else:
             self.answers.pop(message_id, None)
-        if failure is not None and answer is None:
-            self.failures[message_id] = failure
+            self.failures[message_id] = failure or JudgeError("the judge gave no answer")
 
     def evaluation(self, place: int, judge: Judge) -> Evaluation:
         """The evaluation of a message: an answer, or the state that says why there is none."""

@@ -109,7 +109,11 @@ class MonitorState:
         touched |= self._look_back(touched)
         for state in touched.values():
             state.route()
-        self._read(touched)
+        try:
+            self._read(touched)
+        except (KeyboardInterrupt, SystemExit):  # the messages are kept, and asked about by the next run
+            self._save_changes(touched)
+            raise
         changes = self._save_changes(touched)
         if changes is None:
             return None

@@ -30,7 +30,7 @@ from undersong.models import (
 from undersong.monitor.agents import AgentTracker
 from undersong.monitor.conversation import build_routing_config
 from undersong.monitor.state import LIVE, MonitorState, Observation
-from undersong.patterns.catalog import load_rules
+from undersong.patterns.catalog import chosen_rules
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live.changes import Changes, joined
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
@@ -67,8 +67,9 @@ class SyncMonitor:
     monitors on one store, in any number of processes, none undoes what another one did. Threads may share one: they
     take turns.
 
-    ``rules`` None: those that are on. ``recall`` (0-1, as in the triage model's card) bounds what a judge reads; one
-    that reads for free reads everything without it. ``read_all`` reads everything. ``seed`` draws the audit sample.
+    ``rules`` are names of shipped rules, or what ``load_rules`` gave; None: those that are on. ``recall`` (0-1, as in
+    the triage model's card) bounds what a judge reads; one that reads for free reads everything without it.
+    ``read_all`` reads everything. ``seed`` draws the audit sample.
     Raises UsageError and JudgeError as ``audit`` does, and StoreError where the store fails. After ``close`` whatever
     is asked of it raises UsageError.
     """
@@ -78,7 +79,7 @@ class SyncMonitor:
         store: str | Path | Store,
         judge: str | Judge = "offline",
         *,
-        rules: Sequence[PatternRule] | None = None,
+        rules: Sequence[PatternRule | str] | None = None,
         recall: float | None = None,
         read_all: bool = False,
         seed: int = 0,
@@ -93,7 +94,7 @@ class SyncMonitor:
             self._judging = with_ledger if isinstance(with_ledger, JudgeSession) else opening.enter_context(with_ledger)
             self._stack = opening.pop_all()
         self.judge, book = self._judging.judge, load_book()
-        self.rules = load_rules() if rules is None else tuple(rules)
+        self.rules = chosen_rules(rules)
         agents = AgentTracker(connection, self.rules, self.judge.name, self.judge.hash)
         way = build_routing_config(self.judge, book, recall=recall, seed=seed, read_all=read_all, policy=policy)
         histories = self._judging.live_histories()

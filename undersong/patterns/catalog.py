@@ -53,6 +53,14 @@ def load_rules(paths: Sequence[str | Path] | None = None, names: Iterable[str] =
     return tuple(chosen.values())
 
 
+def chosen_rules(requested: Sequence[PatternRule | str] | str | None) -> tuple[PatternRule, ...]:
+    """Rules and names of shipped ones as rules; None: those that are on. Raises UsageError for an unknown name."""
+    if requested is None:
+        return load_rules()
+    several = (requested,) if isinstance(requested, str) else requested
+    return tuple(named(all_rules(), each) if isinstance(each, str) else each for each in several)
+
+
 def other_ways(rules: Iterable[PatternRule]) -> frozenset[str]:
     """The hashes of shipped rules that find a pattern of ``rules`` in another way and are not among them."""
     chosen = tuple(rules)

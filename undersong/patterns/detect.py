@@ -13,7 +13,7 @@ import msgspec
 from undersong.core.text import text_hash
 from undersong.errors import UndersongWarning
 from undersong.models import Finding, Hit, Message, Quote, Record, Row, RuleOutcome, encode
-from undersong.patterns.catalog import all_rules, load_rules, named
+from undersong.patterns.catalog import chosen_rules
 from undersong.patterns.findings import Balance, finding_of, order
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import DOWNSTREAM
@@ -257,10 +257,10 @@ def detect_patterns(
     rows, problems = rows_from_mappings(evaluations, name="row")
     for problem in problems:
         warnings.warn(f"{problem.where}: {problem.what}; {problem.remedy}", UndersongWarning, stacklevel=2)
-    detection = detect(rows, _rules(rules))
+    detection = detect(rows, chosen_rules(rules))
     for warning in _inconclusive(detection.outcomes if rows else (), every=rules is not None):
         warnings.warn(warning, UndersongWarning, stacklevel=2)
-    findings = with_confidence(detection.findings, rows, _rules(rules))
+    findings = with_confidence(detection.findings, rows, chosen_rules(rules))
     return [msgspec.json.decode(encode(finding)) for finding in findings]
 
 
@@ -274,13 +274,6 @@ def _inconclusive(outcomes: Sequence[RuleOutcome], *, every: bool) -> Iterator[s
     for reason, patterns in names.items():
         more = f" and {len(patterns) - _NAMED} more" if len(patterns) > _NAMED else ""
         yield f"{', '.join(patterns[:_NAMED])}{more}: {reason}"
-
-
-def _rules(requested: Sequence[PatternRule | str] | str | None) -> tuple[PatternRule, ...]:
-    if requested is None:
-        return load_rules()
-    several = (requested,) if isinstance(requested, str) else requested
-    return tuple(named(all_rules(), each) if isinstance(each, str) else each for each in several)
 
 
 def quote(
