@@ -15,6 +15,7 @@ from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_betw
 from undersong.patterns.live.columns import joined_table
 from undersong.patterns.live.row_log import RowLog, TimelineChange, TimelineKey
 from undersong.patterns.live.timeline import LiveTimeline
+from undersong.patterns.reference.downstream import reads_others
 from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.reference.search import Match
 from undersong.patterns.set_indicators import asked_of_findings, not_set, set_by, shapes_for
@@ -97,9 +98,22 @@ class LiveDetector:
         return ordered(each for timeline in self.timelines.values() for each in timeline.reported.values())
 
     def outcomes(self) -> tuple[RuleOutcome, ...]:
-        """The outcome of every rule on the rows so far; runs all of them once."""
+        """The outcome of every rule on the rows so far; runs all of them once.
+
+        Rules that bind rows of several agents are not applicable here: an agent's findings follow from its own rows.
+        """
         rows = (row for timeline in self.timelines.values() for row in timeline.dated())
-        return detect(rows, self.rules, gives=self.given_by, steps=self.steps).outcomes
+        here = [rule for rule in self.rules if not reads_others(rule)]
+        by_id = {each.pattern: each for each in detect(rows, here, gives=self.given_by, steps=self.steps).outcomes}
+        by_id |= {rule.id: self._elsewhere(index) for index, rule in enumerate(self.rules) if reads_others(rule)}
+        return tuple(by_id[rule.id] for rule in self.rules)
+
+    def _elsewhere(self, index: int) -> RuleOutcome:
+        rule, reason = self.rules[index], self._lacking(index)
+        variant = rule.file.variant_of
+        return RuleOutcome(
+            pattern=rule.id, rule_hash=rule.hash, status="not_applicable", reason=reason, variant_of=variant
+        )
 
     def current(self, line: TimelineKey) -> dict[str, Finding]:
         """The current findings of a timeline, by id."""
