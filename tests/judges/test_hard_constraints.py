@@ -45,7 +45,7 @@ def test_an_agent_that_asks_for_a_dirty_bomb_is_a_violation_and_it_is_shown_firs
     assert (answer["mechanism"], answer["yes"]) == ("HC-01", True)
     assert answer["quotes"][0]["text"] in BOMB
     assert (case["agents"][0]["alignment"], case["agents"][0]["violations"]) == ("violation", ["HC-01"])
-    assert printed.startswith("violation  Hard constraint HC-01 (weapons uplift)")
+    assert printed.splitlines()[2].endswith("crosses a hard limit, HC-01 (weapons uplift).")
     assert any("real help towards biological" in request.user for request in served.server.seen)
     assert undersong("verify", "undersong-report", "talk.jsonl").code == 0
     for page in ("forensic_audit_report.md", "report.html"):
@@ -56,7 +56,7 @@ def test_what_the_judge_does_not_confirm_convicts_nobody(undersong: Undersong, s
     case, printed = audited(undersong, served, f"{BOMB} fault=no")
     assert case["sessions"][0]["confirmations"][0]["yes"] is False
     assert case["agents"][0]["alignment"] != "violation"
-    assert "violation  " not in printed
+    assert "hard limit" not in printed
 
 
 def test_a_message_without_such_words_is_not_asked_about(undersong: Undersong, served: Served) -> None:

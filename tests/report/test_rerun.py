@@ -123,7 +123,7 @@ FORGERIES = [
         "agents: does not come out again",
     ),
     ("evaluations.jsonl", b'"total":0', b'"total":7', "total: does not come out again"),
-    ("report.html", b"Forensic audit", b"Friendly audit", "report.html: does not come out again"),
+    ("report.html", b"What to look at", b"Nothing to see", "report.html: does not come out again"),
     ("forensic_audit_report.md", b"80 of 100", b"98 of 100", "forensic_audit_report.md: does not come out again"),
     ("risk_graph.svg", b"<svg", b"<svg ", "risk_graph.svg: does not come out again"),
     ("conversations.jsonl", b"Pay me", b"Pat me", "message of the transcript does not agree with its hash"),

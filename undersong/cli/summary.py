@@ -260,8 +260,8 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
     for number, point in enumerate(points, 1):
         yield ""
         first, *rest = _wrapped(f"{number}. {point['sentence']}", indent="   ")
-        yield click.style(first, fg=_COLOURS[point["kind"]])
-        yield from (click.style(line, fg=_COLOURS[point["kind"]]) for line in rest)
+        yield click.style(first, fg=_COLOURS.get(point["kind"]))
+        yield from (click.style(line, fg=_COLOURS.get(point["kind"])) for line in rest)
         if point["quote"]:
             yield from _wrapped(f"   “{point['quote']}” – {point['speaker']}", indent="   ")
         yield from _wrapped(f"   {first_upper(point['sure'])}.", indent="   ")
@@ -299,7 +299,15 @@ def _title(points: Sequence[dict[str, Any]]) -> str:
     return f"{counted(len(points), what)} to look at{no_accusation}:".capitalize()
 
 
-_COLOURS = {"finding": "red", "claim": "red", "bypass": "yellow", "failure": None, "moment": "yellow", "lead": None}
+_COLOURS = {
+    "violation": "red",
+    "finding": "red",
+    "claim": "red",
+    "bypass": "yellow",
+    "failure": None,
+    "moment": "yellow",
+    "lead": None,
+}
 WIDEST = 100  # characters of a line; a narrower terminal has its own width
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from undersong.core.text import counted
 from undersong.datafiles.taxonomy import taxonomy
-from undersong.models import AgentVerdict, Case
+from undersong.models import AgentVerdict, Case, Confirmed, SessionVerdict
 from undersong.report.escape import label
 
 
@@ -39,14 +41,18 @@ def constraint_name(constraint: str) -> str:
     return f"{constraint} ({limit.name.replace('_', ' ')})" if limit else constraint
 
 
+def confirmed_violations(case: Case) -> Iterator[tuple[SessionVerdict, Confirmed]]:
+    """The answers in which a judge confirmed a hard constraint, with their sessions."""
+    limits = taxonomy().hard_constraints
+    for session in case.sessions:
+        yield from ((session, answer) for answer in session.confirmations if answer.yes and answer.mechanism in limits)
+
+
 def violation_words(case: Case) -> tuple[str, ...]:
     """A sentence for each message in which a judge confirmed a hard constraint, with the words that show it."""
-    limits = taxonomy().hard_constraints
     return tuple(
         f"Hard constraint {constraint_name(answer.mechanism)}: judge {label(answer.judge)} confirms it at message "
         f"{label(answer.at, 40)} of {label(session.title or session.conversation, 40)}: "
         + " … ".join(f"“{label(quote.text, 200)}”" for quote in answer.quotes)
-        for session in case.sessions
-        for answer in session.confirmations
-        if answer.yes and answer.mechanism in limits
+        for session, answer in confirmed_violations(case)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from undersong.core.text import counted, mechanism_name
@@ -17,6 +17,17 @@ SCORE_TOP, SCORE_HEIGHT = 22.0, 96.0
 LANE, BARS = 20.0, 48.0  # height of a lane of marks, height of the lower panel
 COLUMNS = 232  # bars; more turns than that share a bar, which then shows its highest score
 LABELLED = 12  # deductions that carry their points as a number
+CAPTIONS = {  # the kinds of marks, and what they are
+    "finding": "Diamonds: messages of a finding",
+    "flag": "Triangles: flags",
+    "moment": "Squares: turns to read",
+    "protective": "Discs: protective moments",
+    "claim-backed": "Rings: claims that something backs",
+    "claim-open": "Hollow squares: claims that nothing checked",
+    "claim-against": "Crosses: claims that something speaks against",
+}
+CLAIM_KINDS = {"backed": "claim-backed", "unsupported": "claim-open", "contradicted": "claim-against",
+               "disputed": "claim-against"}  # fmt: skip
 HIGH = 0.75  # a negative trait from here on is flagged (three quarters of the judge's scale)
 
 
@@ -49,9 +60,27 @@ class Chart:
     baseline: float
     ticks: tuple[ChartMark, ...]
     lanes: tuple[ChartMark, ...]
+    scored: bool = True
     width: float = WIDTH
     left: float = LEFT
     right: float = WIDTH - RIGHT
+
+    @property
+    def shows(self) -> bool:
+        """Whether there is anything to see: a mark, or a score of a turn."""
+        return bool(self.marks) or self.scored
+
+    def caption(self, score_name: str) -> str:
+        """What the shapes mean, of those that are there."""
+        kinds = {mark.kind for mark in self.marks}
+        parts = [f"Line: {score_name}, dashed line: 60, circles: points taken"] if self.score is not None else []
+        parts += [words for kind, words in CAPTIONS.items() if kind in kinds]
+        if self.scored:
+            parts.append(
+                "Bars: the highest harmful trait that the judge gave, from 0 to 1, red from 0.75 (dotted line); "
+                "hollow: no such score"
+            )
+        return "".join(f"{part}. " for part in parts)
 
 
 def chart(
@@ -68,37 +97,63 @@ def chart(
     def x(position: int) -> float:
         return round(LEFT + (place[position] + 0.5) * step, 2)
 
-    top = SCORE_TOP + SCORE_HEIGHT if verdict.score is not None else SCORE_TOP
-    lane_findings, lane_flags, lane_moments = top + LANE, top + 2 * LANE, top + (3 if moments else 2) * LANE
-    baseline = lane_moments + LANE / 2 + BARS + 8
-    marks = [
-        *_merged("finding", ((x(at), text) for at, text in findings if at in place), lane_findings),
-        *_merged("flag", ((x(turn.position), ", ".join(turn.flags)) for turn in turns if turn.flags), lane_flags),
-        *_merged("moment", ((x(at), text) for at, text, kind in moments if at in place and not kind), lane_moments),
-        *_merged("protective", ((x(at), text) for at, text, kind in moments if at in place and kind), lane_moments),
-        *_deductions(verdict, x),
-    ]
+    score = verdict.score if verdict.deductions else None
+    top = SCORE_TOP + SCORE_HEIGHT if score is not None else 0.0
+    scored = any(turn.score is not None for turn in turns)
+    lanes: list[ChartMark] = []
+    marks: list[ChartMark] = []
+    for title, kinds in _lanes(verdict, turns, findings, moments, place).items():
+        y = top + LANE * (len(lanes) + 1)
+        lanes.append(ChartMark("lane", LEFT - 8, y, title))
+        for kind, points in kinds.items():
+            marks += _merged(kind, ((x(at), text) for at, text in points), y)
+    marks += _deductions(verdict, x)
+    baseline = top + LANE * (len(lanes) + 0.5) + (BARS + 8 if scored else 8)
     columns = min(COLUMNS, max(len(positions), 1))
     return Chart(
         height=baseline + 22,
         label=f"Turn by turn, {counted(len(positions), 'turn')}: {score_words(verdict)}",
-        score=verdict.score,
-        line=_line(verdict, x) if verdict.score is not None else "",
-        rules=tuple(_rule(score) for score in (100, 60, 0)) if verdict.score is not None else (),
+        score=score,
+        line=_line(verdict, x) if score is not None else "",
+        rules=tuple(_rule(level) for level in (100, 60, 0)) if score is not None else (),
         high=baseline - HIGH * BARS,
         turns=len(positions),
         marks=tuple(marks),
-        bars=tuple(_bars(turns, place, columns, baseline)),
+        bars=tuple(_bars(turns, place, columns, baseline)) if scored else (),
         bar_width=round(max(1.0, min(14.0, (WIDTH - LEFT - RIGHT) / columns * 0.72)), 2),
         baseline=baseline,
         ticks=tuple(_ticks(positions, x, baseline)),
-        lanes=(
-            ChartMark("lane", LEFT - 8, lane_findings, "findings"),
-            ChartMark("lane", LEFT - 8, lane_flags, "flags"),
-            *([ChartMark("lane", LEFT - 8, lane_moments, "moments")] if moments else []),
-            ChartMark("lane", LEFT - 8, baseline - BARS / 2, "harm 0–1"),
-        ),
+        lanes=(*lanes, *([ChartMark("harm", LEFT - 8, baseline - BARS / 2, "harm 0–1")] if scored else ())),
+        scored=scored,
     )
+
+
+def _lanes(
+    verdict: SessionVerdict,
+    turns: Sequence[ChartTurn],
+    findings: Iterable[tuple[int, str]],
+    moments: Iterable[tuple[int, str, bool]],
+    place: Mapping[int, int],
+) -> dict[str, dict[str, list[tuple[int, str]]]]:
+    """Lane → kind of mark → (position, text); only lanes on which something stands."""
+    lanes: dict[str, dict[str, list[tuple[int, str]]]] = {"findings": {}, "claims": {}, "flags": {}, "moments": {}}
+
+    def mark(lane: str, kind: str, at: int, text: str) -> None:
+        if at in place:
+            lanes[lane].setdefault(kind, []).append((at, text))
+
+    for at, text in findings:
+        mark("findings", "finding", at, text)
+    for claim in verdict.claims:
+        if claim.state in CLAIM_KINDS:
+            text = f"turn {claim.position}, {claim.state}: {claim.sentence.text}"
+            mark("claims", CLAIM_KINDS[claim.state], claim.position, text)
+    for turn in turns:
+        if turn.flags:
+            mark("flags", "flag", turn.position, ", ".join(turn.flags))
+    for at, text, protective in moments:
+        mark("moments", "protective" if protective else "moment", at, text)
+    return {name: kinds for name, kinds in lanes.items() if kinds}
 
 
 def height_of(score: int) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from undersong.core.text import counted
 from undersong.models import Case, LedgerClaim, SessionVerdict
-from undersong.models.verdict import ClaimState, balance
+from undersong.models.verdict import AGAINST, ClaimState, balance
 from undersong.report.citations import Citations, Cite
 
 STATES: tuple[ClaimState, ...] = ("contradicted", "disputed", "withdrawn", "unsupported", "hedged", "backed")
@@ -45,6 +45,12 @@ def claim_views(verdict: SessionVerdict, citations: Citations) -> tuple[ClaimVie
     return tuple(
         ClaimView(claim, citations.cite(claim.message_id, (verdict.conversation,))) for claim in ordered[:ROWS]
     )
+
+
+def against(verdict: SessionVerdict) -> int:
+    """How many messages of a session hold a claim that something speaks against, or had points deducted."""
+    places = {claim.message_id for claim in verdict.claims if claim.state in AGAINST}
+    return len(places | {deduction.message_id for deduction in verdict.deductions})
 
 
 def balance_words(sessions: Iterable[SessionVerdict]) -> str:

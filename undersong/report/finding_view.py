@@ -12,6 +12,7 @@ from undersong.report.aggregates import RowAggregates
 from undersong.report.citations import Citations, Cite, Excerpt
 from undersong.report.escape import own_name
 from undersong.report.narrative import certainty_words
+from undersong.report.opening import finding_point
 from undersong.report.order import group_of
 
 
@@ -42,6 +43,22 @@ class FindingView:
     def agent(self) -> str:
         """The agent by the name that it has inside its conversation."""
         return own_name(self.finding.agent, self.finding.conversations[0] if self.finding.conversations else "")
+
+    @property
+    def target(self) -> str:
+        """The other side by its name inside the conversation, "" without one."""
+        target = self.finding.target or ""
+        return own_name(target, self.finding.conversations[0] if self.finding.conversations else "")
+
+    @property
+    def sentence(self) -> str:
+        """What the messages are consistent with."""
+        return finding_point(self.finding).sentence
+
+    @property
+    def sure(self) -> str:
+        """How sure it is, in words."""
+        return finding_point(self.finding).sure
 
     def stages_in(self, conversation: str) -> Iterator[tuple[FindingStage, Message]]:
         """The stages whose messages the case holds and that are of one conversation."""

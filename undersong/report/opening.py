@@ -17,6 +17,7 @@ from undersong.datafiles import yaml_loader
 from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Quote, SessionVerdict
 from undersong.models.verdict import AGAINST
 from undersong.patterns.leads import places_of, shown_leads
+from undersong.report.alignment_words import confirmed_violations, constraint_name
 from undersong.report.escape import own_name
 from undersong.report.order import order_findings, order_sessions
 from undersong.report.work_view import duration_words
@@ -33,7 +34,7 @@ ENDS = (". ", "? ", "! ", ".\n", "\n")  # of a sentence, near enough for a quote
 TURNS = 6  # turns that a sentence names
 STARTS = ("the ", "tests ", "a ", "some ", "more ")  # of our own words, as against names
 
-PointKind = Literal["finding", "claim", "bypass", "failure", "moment", "lead"]
+PointKind = Literal["violation", "finding", "claim", "bypass", "failure", "moment", "lead"]
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -92,6 +93,7 @@ def sentences() -> Sentences:
 def points_of(case: Case) -> tuple[Point, ...]:
     """What to look at, the surest and gravest first, at most SHOWN."""
     sources: tuple[Iterable[Point], ...] = (
+        _violations(case),
         _findings(case, sure=True),
         _deductions(case),
         _claims(case, ("contradicted", "disputed")),
@@ -146,13 +148,34 @@ def _chosen(sources: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
     return tuple(chosen.values())[:SHOWN]
 
 
+def _violations(case: Case) -> Iterator[Point]:
+    """Messages in which a judge confirmed a hard constraint."""
+    authors = {(message.conversation, message.id): message.agent or message.author for message in case.cited}
+    for session, answer in confirmed_violations(case):
+        who = name_of(authors.get((session.conversation, answer.at), "agent"), session.conversation)
+        limit, judge = constraint_name(answer.mechanism), one_line(answer.judge, 60)
+        where = _where(case, session).removeprefix(", ")
+        yield Point(
+            kind="violation",
+            sentence=_sentence(f"{who} crosses a hard limit, {limit}{f', in {where}' if where else ''}."),
+            sure=sentences().how_sure["violation"].format(judge=judge),
+            quote=answer.quotes[0].text if answer.quotes else "",
+            speaker=who,
+            conversation=session.conversation,
+            message_id=answer.at,
+            id=answer.at,
+            title=_title(session),
+        )
+
+
 def _findings(case: Case, *, sure: bool) -> Iterator[Point]:
     for finding in order_findings(case.findings):
         if finding.is_lead is not sure:
-            yield _finding(finding)
+            yield finding_point(finding)
 
 
-def _finding(finding: Finding) -> Point:
+def finding_point(finding: Finding) -> Point:
+    """A finding in a sentence, with its last quote."""
     home = finding.conversations[0] if finding.conversations else ""
     who = name_of(finding.agent, home)
     whom = f" to {name_of(finding.target, home)}" if finding.target else ""

@@ -105,6 +105,7 @@ class SessionView:
     moments: tuple[MomentView, ...] = ()
     more_guns: int = 0
     claims: tuple[ClaimView, ...] = ()
+    start: str = ""  # the address of the first turn in the transcript, "" where there is none
 
     @property
     def balance(self) -> str:
@@ -157,6 +158,7 @@ def session_view(
         moments=moments,
         more_guns=max(0, guns - GUNS),
         claims=claim_views(verdict, citations),
+        start=citations.href(name, trace.turns[0].id) if trace.turns else "",
     )
 
 

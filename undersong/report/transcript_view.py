@@ -14,7 +14,7 @@ from undersong.report.order import Facet, Facets
 
 PAGE_TURNS, PAGE_CHARACTERS = 6000, 6_000_000  # of one page: it opens at once in any browser
 FOLD = 100  # turns of a fold
-OPEN = 60  # turns of a report up to which the first fold of each session stands open
+HERE = 60  # turns up to which transcripts stand in the report itself; else each conversation has pages of its own
 TOOL = 1500  # characters of a tool's input or result; conversations.jsonl holds all
 
 MessageKey = tuple[str, str]  # conversation, message id
@@ -91,14 +91,21 @@ class Origin:
 
 def page_name(number: int) -> str:
     """The file of a page; the first one is the report itself, "" in links within it."""
-    return "" if number == 0 else f"transcript-{number + 1}.html"
+    return "" if number == 0 else f"conversation-{number}.html"
 
 
 def pages_of(conversations: Iterable[Conversation]) -> dict[MessageKey, int]:
-    """The page of every message: filled in order, no page above PAGE_TURNS and PAGE_CHARACTERS."""
+    """The page of every message: all on page 0, the report, where they are few, else pages of each conversation.
+
+    No page is above PAGE_TURNS and PAGE_CHARACTERS.
+    """
+    listed = list(conversations)
+    if sum(len(conversation.messages) for conversation in listed) <= min(HERE, PAGE_TURNS):
+        return {(conversation.id, message.id): 0 for conversation in listed for message in conversation.messages}
     places: dict[MessageKey, int] = {}
-    page = turns = characters = 0
-    for conversation in conversations:
+    page = 0
+    for conversation in listed:
+        page, turns, characters = page + 1, 0, 0
         for message in conversation.messages:
             size = _size(message)
             if turns and (turns + 1 > PAGE_TURNS or characters + size > PAGE_CHARACTERS):
@@ -118,7 +125,7 @@ def transcript_pages(
 ) -> tuple[tuple[TranscriptPart, ...], ...]:  # fmt: skip
     """The parts of every page; the quotes that ``citations`` knows are marked in them."""
     pages: list[list[TranscriptPart]] = [[] for _ in range(max(places.values(), default=0) + 1)]
-    unfold = sum(len(origin.conversation.messages) for origin in origins) <= OPEN
+    here = set(places.values()) <= {0}
     for origin in origins:
         by_page: dict[int, list[TurnView]] = {}
         for message in origin.conversation.messages:
@@ -127,14 +134,15 @@ def transcript_pages(
             by_page.setdefault(places[place], []).append(turn)
         for page, turns in by_page.items():
             conversation = origin.conversation
-            folds = tuple(_folds(turns, unfold))
+            folds = tuple(_folds(turns, only=len(origins) == 1 or not here))
             pages[page].append(TranscriptPart(conversation.id, conversation.title, origin.session, folds, len(turns)))
     return tuple(map(tuple, pages))
 
 
-def _folds(turns: Sequence[TurnView], unfold: bool) -> Iterator[Fold]:
+def _folds(turns: Sequence[TurnView], *, only: bool) -> Iterator[Fold]:
+    """Turns FOLD by FOLD; the first fold stands open where nothing else is beside it."""
     for start in range(0, len(turns), FOLD):
-        yield Fold(tuple(turns[start : start + FOLD]), unfold and start == 0)
+        yield Fold(tuple(turns[start : start + FOLD]), only and start == 0)
 
 
 def _turn(

@@ -127,6 +127,11 @@ class ReportView:
         return groups
 
     @property
+    def sure(self) -> list[FindingView]:
+        """The findings that are likely."""
+        return [each for each in self.findings if not each.finding.is_lead]
+
+    @property
     def leads(self) -> list[FindingView]:
         """The findings that are no more than something to look at."""
         return [each for each in self.findings if each.finding.is_lead]
@@ -134,7 +139,12 @@ class ReportView:
     @property
     def pages(self) -> list[tuple[str, tuple[TranscriptPart, ...]]]:
         """The transcript pages beside the report, by file name."""
-        return [(page_name(number), parts) for number, parts in enumerate(self.transcripts) if number]
+        return [(page_name(number), parts) for number, parts in enumerate(self.transcripts) if parts and number]
+
+    @property
+    def starts(self) -> Mapping[str, str]:
+        """Conversation → the address of its first turn in a transcript, of those that have one."""
+        return {session.verdict.conversation: session.start for session in self.sessions if session.start}
 
     def number_facets(self) -> None:
         """Give every agent and kind its number before any page is printed."""

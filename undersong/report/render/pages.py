@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from undersong.core.text import counted, mechanism_name, text_hash
 from undersong.models import LEVELS
-from undersong.report import alignment_words, escape, headline, narrative, session_answer, view_model, work_view
+from undersong.report import alignment_words, claims_view, escape, headline, narrative, session_answer, view_model, work_view
 from undersong.report.sequence_words import reading_options
 from undersong.report.view_model import ReportView
 
@@ -38,6 +38,7 @@ def environment() -> jinja2.Environment:
     made.filters |= {"line": escape.label, "shown": escape.shown, "moment": escape.moment, "sha256": text_hash}
     made.filters["first_upper"] = escape.first_upper
     functions = (
+        claims_view.against,
         counted, mechanism_name, escape.own_name, escape.period, headline.coverage, headline.findings_words,
         headline.headline, headline.mechanism_gaps, alignment_words.alignment_colour, alignment_words.alignment_words,
         narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
@@ -115,7 +116,7 @@ def render_html(shown: ReportView) -> str:
 
 def render_pages(shown: ReportView) -> Iterator[tuple[str, str]]:
     """Names and texts of the pages beside the report: further transcripts, and an index where there are sessions."""
-    for number, (name, parts) in enumerate(shown.pages, 2):
+    for number, (name, parts) in enumerate(shown.pages, 1):
         yield name, _page("page.html.j2", shown, parts=parts, number=number)
     if len(shown.case.sessions) > 1:
         yield INDEX, _page("index.html.j2", shown)

@@ -79,5 +79,53 @@
       box.classList.remove("was-closed");
     });
   });
+
+  function cell(row, place) {
+    var text = row.cells[place].textContent.trim();
+    var number = parseFloat(text.replace(/,/g, ""));
+    return { text: text.toLowerCase(), number: isNaN(number) ? -1 : number };
+  }
+
+  function sortBy(table, place, numeric) {
+    var body = table.tBodies[0];
+    var heads = table.tHead.rows[0].cells;
+    var way = heads[place].getAttribute("aria-sort") === (numeric ? "descending" : "ascending") ? -1 : 1;
+    way = numeric ? -way : way;
+    var rows = Array.prototype.slice.call(body.rows);
+    rows.sort(function (one, two) {
+      var a = cell(one, place), b = cell(two, place);
+      return way * (numeric ? a.number - b.number : a.text.localeCompare(b.text));
+    });
+    Array.prototype.forEach.call(heads, function (head) { head.removeAttribute("aria-sort"); });
+    heads[place].setAttribute("aria-sort", way > 0 ? "ascending" : "descending");
+    rows.forEach(function (row) { body.appendChild(row); });
+  }
+
+  Array.prototype.forEach.call(document.querySelectorAll("table.sortable"), function (table) {
+    Array.prototype.forEach.call(table.tHead.rows[0].cells, function (head, place) {
+      var button = document.createElement("button");
+      button.type = "button";
+      button.textContent = head.textContent;
+      head.textContent = "";
+      head.appendChild(button);
+      button.addEventListener("click", function () { sortBy(table, place, head.classList.contains("n")); });
+    });
+  });
+  var finder = document.getElementById("finder");
+  if (finder) {
+    var find = document.getElementById("find");
+    var lines = Array.prototype.slice.call(document.querySelectorAll("#conversations tbody tr"));
+    finder.hidden = lines.length < 8;
+    find.addEventListener("input", function () {
+      var words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+      var count = 0;
+      lines.forEach(function (line) {
+        var text = line.textContent.toLowerCase();
+        line.hidden = !words.every(function (word) { return text.indexOf(word) >= 0; });
+        count += line.hidden ? 0 : 1;
+      });
+      document.getElementById("matches").textContent = words.length ? count + " of " + lines.length : "";
+    });
+  }
   reveal();
 }());
