@@ -14,7 +14,16 @@ from markupsafe import Markup
 
 from undersong.core.text import counted, mechanism_name, text_hash
 from undersong.models import LEVELS
-from undersong.report import alignment_words, claims_view, escape, headline, narrative, session_answer, view_model, work_view
+from undersong.report import (
+    alignment_words,
+    claims_view,
+    escape,
+    headline,
+    narrative,
+    session_answer,
+    view_model,
+    work_view,
+)
 from undersong.report.sequence_words import reading_options
 from undersong.report.view_model import ReportView
 
