@@ -1,8 +1,9 @@
 """Trains the offline judge's heads for ordinary talk: ``python -m train.talk_heads --data DIR [--kinds]``.
 
-The labels are readings of single messages by a language model under the product's rubric (``train/labels``, where the
-texts are not copied: DIR has them; and ``bench/talks``, dev and more). Writes ``talk_heads.model`` and its card into
-the package. ``--kinds`` also leaves out each kind of talk in turn, which takes some minutes.
+The labels are readings of single messages by a language model under the product's rubric: of real text, which is not
+copied into ``train/labels`` (DIR has it), of text that was written for this project (``train/labels/written``), and of
+``bench/talks``, dev and more. Writes ``talk_heads.model`` and its card into the package. ``--kinds`` also leaves out
+each kind of talk in turn, which takes some minutes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import spearmanr
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 from bench.talks.score import read_lines
 from train.development import TRAIT_LABELS
@@ -30,14 +31,28 @@ from undersong.ml import ngrams, trait_heads
 from undersong.ml.trait_heads import Heads
 from undersong.models import NEGATIVE_TRAITS, TRAITS
 from undersong.training.datasets import LabelledMessage, numbered_lines, read_labels
-from undersong.training.trait_heads import Array, RidgeHeads, TraitCorpus, calibration, out_of_fold
+from undersong.training.trait_heads import (
+    ALPHA,
+    FEWEST_AUTHORS,
+    Array,
+    RidgeHeads,
+    TraitCorpus,
+    calibration,
+    out_of_fold,
+    rarity,
+    targets,
+    tfidf,
+)
 
 Json = dict[str, Any]
-LABELS = Path(__file__).parent / "labels" / "readings.jsonl.gz"
+FOLDER = Path(__file__).parent / "labels"
+LABELS = FOLDER / "readings.jsonl.gz"
+AGAIN = FOLDER / "readings_again.jsonl.gz"
 TALKS = Path("bench/talks")
 CARD = RULES.parent / "cards" / "talk_heads.json"
 # what stands for a trait that does not apply to a message: the mark of an ordinary message in talk where it does
 ORDINARY = {"virtue": 0.5, "goodwill": 0.5, "accuracy": 0.5, "reasoning": 0.5, "recognition": 0.5, "compassion": 0.375}
+EARLIER = "agent posts, earlier labels"
 HARMFUL = 0.5  # a mark of 2 of 4
 NEGATIVE = [TRAITS.index(trait) for trait in TRAITS if trait in NEGATIVE_TRAITS]
 
@@ -50,18 +65,20 @@ class ReadMessage(NamedTuple):
     text: str
     marks: tuple[float, ...]
     applies: tuple[bool, ...] = (True,) * len(TRAITS)
+    agent: bool = False  # whether the role is agent
 
 
 def read_messages(data: Path) -> list[ReadMessage]:
     """The labelled messages of all kinds that have a text."""
-    rows = [*_of_data(data), *_of_talks(TALKS / "dev"), *_of_talks(TALKS / "more"), *_of_posts(data)]
+    written = (*_of_folder(TALKS / "dev"), *_of_folder(TALKS / "more"), *_of_folder(FOLDER / "written"))
+    rows = [*_of_data(data), *written, *_of_posts(data)]
     return [row for row in rows if row.text.strip()]
 
 
 def _of_posts(data: Path) -> Iterator[ReadMessage]:
     """The labels that the trait heads learn from, by another judge and rubric: they hold more scams and insults."""
     for row in read_labels(data / TRAIT_LABELS):
-        yield ReadMessage("agent posts, earlier labels", f"author {row.author}", row.text, row.scores)
+        yield ReadMessage(EARLIER, f"author {row.author}", row.text, row.scores, agent=True)
 
 
 def _of_data(data: Path) -> Iterator[ReadMessage]:
@@ -73,7 +90,8 @@ def _of_data(data: Path) -> Iterator[ReadMessage]:
     authors = {row.text: f"author {row.author}" for row in read_labels(data / TRAIT_LABELS)}
     for row in labels:
         text = texts[row["source"], row["conversation"]][row["place"]]
-        yield read_message(row["kind"], authors.get(text, row["conversation"]), text, row["traits"])
+        message = read_message(row["kind"], authors.get(text, row["conversation"]), text, row["traits"])
+        yield message._replace(agent=row["kind"].startswith("agent "))
 
 
 def _texts(path: Path) -> Iterator[tuple[str, list[str]]]:
@@ -86,10 +104,13 @@ def _texts(path: Path) -> Iterator[tuple[str, list[str]]]:
                 yield row["conversation_id"], [message["text"] for message in row["messages"]]
 
 
-def _of_talks(folder: Path) -> Iterator[ReadMessage]:
+def _of_folder(folder: Path) -> Iterator[ReadMessage]:
+    """Messages that were written for this project, with their readings."""
     readings = {row["id"]: row for row in read_lines(folder / "readings.jsonl")}
     for row in read_lines(folder / "messages.jsonl"):
-        yield read_message("written conversations", row["conversation"], row["text"], readings[row["id"]]["traits"])
+        kind = f"written: {row['kind']}" if "kind" in row else "written conversations"
+        message = read_message(kind, row["conversation"], row["text"], readings[row["id"]]["traits"])
+        yield message._replace(agent=row["role"] == "agent")
 
 
 def read_message(kind: str, conversation: str, text: str, marks: Sequence[int | None]) -> ReadMessage:
@@ -148,13 +169,70 @@ def by_kind(rows: Sequence[ReadMessage], labels: Array, scores: Array) -> Json:
     return {"all": figures(labels, scores), **table}
 
 
+def of_length(rows: Sequence[ReadMessage], labels: Array) -> Json:
+    """The trivial baseline: how far the length of a text alone goes, whichever way it points."""
+    lengths = np.log1p([len(row.text) for row in rows])
+    kinds = np.array([row.kind for row in rows])
+    chosen = {"all": kinds != ""} | {kind: kinds == kind for kind in sorted(set(kinds.tolist()))}
+    table: Json = {}
+    for kind, own in chosen.items():
+        varied = [k for k in range(len(TRAITS)) if np.ptp(labels[own, k])]
+        ranks = [abs(float(spearmanr(lengths[own], labels[own, k])[0])) for k in varied]
+        auc = figures(labels[own], np.tile(lengths[own, None], len(TRAITS)))["auc"]
+        spearman = round(float(np.mean(ranks)), 3) if ranks else None
+        table[kind] = {"spearman": spearman, "auc": None if auc is None else max(auc, round(1 - auc, 3))}
+    return table
+
+
+def mean_of_kinds(table: Json) -> Json:
+    """The plain mean of the kinds, each as one, of those that have the figure."""
+    kinds = [row for kind, row in table.items() if kind != "all"]
+    return {
+        name: round(float(np.mean([row[name] for row in kinds if row[name] is not None])), 3)
+        for name in ("spearman", "auc")
+    }
+
+
+def agreement() -> Json:
+    """How second readers agree with the first, per trait: quadratic kappa and Spearman where both gave a mark."""
+    first, again = (
+        {(row["source"], row["conversation"], row["place"]): row["traits"] for row in map(json.loads, lines)}
+        for lines in ((line for _, line in numbered_lines(path)) for path in (LABELS, AGAIN))
+    )
+    pairs = [(first[place], marks) for place, marks in again.items() if place in first]
+    table: Json = {"messages": len(pairs)}
+    for k, trait in enumerate(TRAITS):
+        both = np.array([(a[k], b[k]) for a, b in pairs if a[k] is not None and b[k] is not None])
+        same = sum((a[k] is None) == (b[k] is None) for a, b in pairs) / len(pairs)
+        table[trait] = {
+            "marked_by_both": len(both),
+            "same_view_of_whether_it_applies": round(same, 3),
+            "kappa": round(float(cohen_kappa_score(*both.T, weights="quadratic", labels=range(5))), 3),
+            "spearman": round(float(spearmanr(*both.T)[0]), 3),
+        }
+    for name in ("kappa", "spearman"):
+        table[f"mean_{name}"] = round(float(np.mean([table[trait][name] for trait in TRAITS])), 3)
+    return table
+
+
 def without_each_kind(rows: Sequence[ReadMessage], labelled: Sequence[LabelledMessage]) -> Array:
-    """Raw scores of every message by heads that saw no message of its kind."""
+    """Raw scores of every message by heads that saw no label of its kind.
+
+    By the closed form of a ridge with a group left out, ``y_g - inv(G_gg) (G y)_g`` with ``G = inv(K + alpha)``: how
+    rare an n-gram is was counted over all kinds, so that one kernel serves for every kind.
+    """
     corpus = TraitCorpus(labelled)
+    pairs = zip(corpus.blocks, FEWEST_AUTHORS, strict=True)
+    features = [tfidf(block, rarity(block, corpus.authors, fewest)) for block, fewest in pairs]
+    kernel = sum((block @ block.T).toarray() for block in features)
+    inverse = np.linalg.inv(kernel + ALPHA * np.eye(len(rows)))
+    wanted = targets(corpus.labels)
+    dual = inverse @ wanted
     kinds = np.array([row.kind for row in rows])
     raw = np.zeros_like(corpus.labels)
     for kind in sorted(set(kinds.tolist())):
-        raw[kinds == kind] = RidgeHeads(corpus, np.flatnonzero(kinds != kind)).raw(np.flatnonzero(kinds == kind))
+        own = np.flatnonzero(kinds == kind)
+        raw[own] = wanted[own] - np.linalg.solve(inverse[np.ix_(own, own)], dual[own])
     return raw
 
 
@@ -179,9 +257,13 @@ def main() -> None:
         "labels": "read by a language model under the rubric of the product, not by people",
         "messages_by_kind": dict(sorted(Counter(row.kind for row in rows).items())),
         "out_of_fold_by_conversation": by_kind(rows, labels, unseen),
+        "length_alone": of_length(rows, labels),
+        "second_readings": agreement(),
     }
+    card["mean_of_kinds"] = mean_of_kinds(card["out_of_fold_by_conversation"])
     if arguments.kinds:
         card["kind_left_out"] = by_kind(rows, labels, without_each_kind(rows, labelled))
+        card["mean_of_kinds_left_out"] = mean_of_kinds(card["kind_left_out"])
     CARD.write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(json.dumps(card, indent=1, ensure_ascii=False))
 
