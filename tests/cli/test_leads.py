@@ -43,13 +43,13 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     audited = undersong("audit", export, "--no-chance")
     assert audited.code == 0
     ranked = stored()
-    assert audited.out.startswith("1 lead to look at, and no finding:\n\n1. Start with Jonas Berg in “c0”: 5 of its 5")
-    assert "A hint and no accusation" in audited.out
+    assert audited.out.startswith("1 lead to look at, and no finding:\n\n1. Read “c0”: 6 of its 10 messages")
+    assert "A hint: words were counted, and what they mean was not read." in audited.out
     assert len(ranked) == 20
     assert ranked[0]["agent"] == "c0/Jonas Berg"
     printed = undersong("leads", str(REPORT))
     assert printed.code == 0
-    assert printed.out.startswith(f"1. Jonas Berg in c0\n   {ranked[0]['reason']}\n   “")
+    assert printed.out.startswith(f"1. c0\n   {ranked[0]['reason']}\n   “")
     (quote, *_) = ranked[0]["quotes"]  # type: ignore[misc]
     assert quote["text"] in PUSHES[int(str(quote["message_id"])[1:]) // 2]
     markdown = (REPORT / "forensic_audit_report.md").read_text()

@@ -46,15 +46,35 @@ def leads(rows: list[Row], findings: tuple[Finding, ...] = ()) -> tuple[Lead, ..
 
 def test_who_pushes_comes_first_with_what_was_counted() -> None:
     first, *others = leads(run_of())
-    assert (first.agent, first.rank, first.conversation, first.kind) == ("kira", 1, "a", "agent")
+    assert (first.agent, first.rank, first.conversation, first.kind) == ("kira", 1, "a", "conversation")
     assert first.reason == (
-        "5 of its 5 messages read like isolation or pressure; of the 5 by others in its conversations, 0 do."
+        "5 of its 10 messages read like isolation or pressure. Counting cannot tell which side that speaks against."
     )
     assert [lead.agent for lead in shown_leads((first, *others))] == ["kira"]
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}
     assert figures["signals_in_conversation"] == (0.2556, 0.1)
     assert figures["signals_in_run"] == (0.2556, 0.1)
     assert figures["over_band"] == (1.0, 0.0)
+
+
+def test_of_three_the_one_who_pushes_is_named() -> None:
+    rows = [*run_of(), *(said("lee", "a", 20 + n, 0.1) for n in range(3))]
+    first = leads(rows)[0]
+    assert (first.agent, first.kind) == ("kira", "agent")
+    assert first.reason == (
+        "5 of its 5 messages read like isolation or pressure; of the 8 by others in its conversations, 0 do."
+    )
+
+
+def test_one_who_speaks_elsewhere_too_is_named() -> None:
+    first = leads([*run_of(), *(said("kira", "z", n, 0.8) for n in range(3))])[0]
+    assert (first.agent, first.kind, first.conversation) == ("kira", "agent", None)
+
+
+def test_a_conversation_of_two_is_shown_once() -> None:
+    both = [msgspec.structs.replace(lead, score=9.0) for lead in leads(run_of()) if lead.conversation == "a"]
+    assert len(both) == 2
+    assert len(shown_leads(both)) == 1
 
 
 def test_agents_alike_are_no_leads_to_show() -> None:
@@ -122,7 +142,7 @@ def test_unread_messages_are_ranked_by_phrases_and_triage_and_missing_is_not_zer
     ]
     first = leads(rows)[0]
     assert first.agent == "kira"
-    phrases = "3 of its 5 messages hold phrases of harmful kinds; of the 5 by others in its conversations, 0 do."
+    phrases = "3 of its 10 messages hold phrases of harmful kinds. Counting cannot tell which side that speaks against."
     assert first.reason == phrases
     assert {each.source for each in first.evidence} == {"phrases", "triage"}
 

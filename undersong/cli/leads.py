@@ -99,9 +99,10 @@ def _lines(leads: Sequence[Lead]) -> Iterator[str]:
     if not shown:
         yield f"{words().look_nobody} {people} with three messages or more."
         return
-    for lead in shown:
-        where = f" in {one_line(lead.conversation, 80)}" if lead.conversation else ""
-        yield f"{lead.rank}. {one_line(own_name(lead.agent, lead.conversation or ''), 80)}{where}"
+    for place, lead in enumerate(shown, 1):
+        home = one_line(lead.conversation or "", 80)
+        name = one_line(own_name(lead.agent, lead.conversation or ""), 80)
+        yield f"{place}. {home}" if lead.kind == "conversation" else f"{place}. {name}{f' in {home}' if home else ''}"
         yield f"   {lead.reason}"
         for quote in lead.quotes[:1]:
             yield f"   “{one_line(quote.text, QUOTED)}” ({one_line(quote.message_id, 80)})"

@@ -36,6 +36,7 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prior: int
     cut: float
     shown: int
+    which: str
     signals: dict[str, str]
     sources: dict[str, LeadSource]
     unread: dict[str, float]
@@ -62,6 +63,7 @@ def leads_of(
         agents.setdefault(message.row.agent, []).append(message)
         conversations.setdefault(message.row.conversation, _Sums()).add(message)
     people = {name: own for name, own in agents.items() if len(own) >= lead_weights().least}
+    pairs = _pairs(agents)
     run = _Sums()
     for own in people.values():
         run.add_means(_Sums().add_all(own))
@@ -70,15 +72,20 @@ def leads_of(
         if finding.is_lead:
             sure = finding.confidence or 0.0
             confidences[finding.agent] = max(sure, confidences.get(finding.agent, sure))
-    leads = [_lead(name, own, _Run(conversations, run, bands), confidences.get(name)) for name, own in people.items()]
+    known = _Run(conversations, run, bands, pairs)
+    leads = [_lead(name, own, known, confidences.get(name)) for name, own in people.items()]
     ranked = sorted(leads, key=lambda lead: (-lead.score, lead.agent))
     return tuple(msgspec.structs.replace(lead, rank=place) for place, lead in enumerate(ranked, 1))
 
 
 def shown_leads(leads: Sequence[Lead]) -> tuple[Lead, ...]:
-    """Those that a person is shown: above the measured cut, and no more than a person looks at."""
+    """Those that a person is shown: above the measured cut, each conversation of two once, as many as one looks at."""
     weights = lead_weights()
-    return tuple(lead for lead in leads if lead.score > weights.cut)[: weights.shown]
+    above = (lead for lead in leads if lead.score > weights.cut)
+    first: dict[str, Lead] = {}
+    for lead in above:
+        first.setdefault(f"in {lead.conversation}" if lead.kind == "conversation" else f"by {lead.agent}", lead)
+    return tuple(first.values())[: weights.shown]
 
 
 def with_quotes(leads: Sequence[Lead], rows: Iterable[Row], messages: Mapping[MessageKey, Message]) -> tuple[Lead, ...]:
@@ -216,11 +223,34 @@ class _Sums:
 
 
 class _Run(msgspec.Struct, frozen=True, gc=False):
-    """What an agent is held against: each conversation, the means of all agents, the bands of the signals."""
+    """What an agent is held against: each conversation, the means of all agents, the bands of the signals.
+
+    ``pairs`` has the messages of each conversation of two who speak nowhere else.
+    """
 
     conversations: Mapping[str, _Sums]
     agents: _Sums
     bands: Mapping[str, SignalBand]
+    pairs: Mapping[str, Sequence[_Measured]]
+
+
+def _pairs(agents: Mapping[str, Sequence[_Measured]]) -> dict[str, list[_Measured]]:
+    """The conversations between two of whom neither speaks elsewhere, each with its messages in order.
+
+    Of the two sides of such a conversation, counting names the wrong one about as often as the right one on text that
+    the offline judge never saw (7 of 12 clear pairs in train/labels/written), so a lead names the conversation.
+    """
+    homes: dict[str, set[str]] = {}
+    parties: dict[str, set[str]] = {}
+    for agent, messages in agents.items():
+        for message in messages:
+            homes.setdefault(agent, set()).add(message.row.conversation)
+            parties.setdefault(message.row.conversation, set()).add(agent)
+    return {
+        name: sorted((each for agent in sides for each in agents[agent]), key=lambda each: each.row.position)
+        for name, sides in parties.items()
+        if len(sides) <= 2 and all(len(homes[agent]) == 1 for agent in sides)
+    }
 
 
 def _lead(agent: str, messages: Sequence[_Measured], run: _Run, sure: float | None) -> Lead:
@@ -230,16 +260,17 @@ def _lead(agent: str, messages: Sequence[_Measured], run: _Run, sure: float | No
     others = _joined(run.conversations[name] for name in names).without(own)
     means.add_means(own)
     evidence = tuple(_evidence(own, others, run.agents.without(means), sure))
-    strongest = sorted(messages, key=_strength)[:STRONGEST]
+    pair = run.pairs.get(names[0])
+    strongest = sorted(pair or messages, key=_strength)[:STRONGEST]
     return Lead(
         id=hashlib.sha256(f"lead\0agent\0{agent}".encode("utf-8", "surrogatepass")).hexdigest(),
         rank=0,
-        kind="agent",
+        kind="conversation" if pair else "agent",
         agent=agent,
         conversation=names[0] if len(names) == 1 else None,
         message_ids=tuple(message.row.id for message in strongest),
         message_conversations=tuple(message.row.conversation for message in strongest),
-        reason=_reason(messages, own, others, run.bands),
+        reason=_pair_reason(pair, run.bands) if pair else _reason(messages, own, others, run.bands),
         evidence=evidence,
         score=_score(evidence, len(messages)),
     )
@@ -315,6 +346,21 @@ def _reason(messages: Sequence[_Measured], own: _Sums, others: _Sums, bands: Map
         beside = _beside(others, "phrases")
         return f"{phrases} of its {counted(len(messages), 'message')} {verb} phrases of harmful kinds{beside}."
     return f"Nothing that was counted stands out in its {len(messages)} messages."
+
+
+def _pair_reason(messages: Sequence[_Measured], bands: Mapping[str, SignalBand]) -> str:
+    """The same of a conversation of two, which is named in place of either side."""
+    both = _Sums().add_all(messages)
+    (over, _), (phrases, _) = both.count("over"), both.count("phrases")
+    size, which = counted(len(messages), "message"), lead_weights().which
+    if over:
+        return f"{over} of its {size} {'read' if over > 1 else 'reads'} like {_kinds(messages, bands)}. {which}"
+    if phrases:
+        return f"{phrases} of its {size} {'hold' if phrases > 1 else 'holds'} phrases of harmful kinds. {which}"
+    harm = both.mean("harm")
+    if harm is not None and harm > 0.5:
+        return f"Its {size} rank higher in negative traits than {harm:.0%} of all messages. {which}"
+    return f"Its {size} stand out from the others of this run in the sum of small signs. {which}"
 
 
 def _more(own: _Sums, others: _Sums, source: str) -> bool:

@@ -95,7 +95,7 @@ def points_of(case: Case) -> tuple[Point, ...]:
     sources: tuple[Iterable[Point], ...] = (
         _violations(case),
         _findings(case, sure=True),
-        _deductions(case),
+        _deductions(case, sure=True),
         _claims(case, ("contradicted", "disputed")),
         _bypasses(case),
         *_hints(case),
@@ -127,14 +127,15 @@ def _hints(case: Case) -> tuple[Iterable[Point], ...]:
     """What is no more than a hint: of work what nobody checked and what failed again, else speakers and sequences."""
     likely = (point for point in _findings(case, sure=False) if point.confidence is None or point.confidence >= FAINT)
     if all(session.profile == "coding" for session in case.sessions):
-        return _claims(case, ("unsupported",)), _failures(case), likely, _moments(case)
-    return likely, _leads(case), _moments(case), _other_turns(case), _claims(case, ("unsupported",)), _failures(case)
+        return _claims(case, ("unsupported",)), _failures(case), likely, _deductions(case, sure=False), _moments(case)
+    turns = (_deductions(case, sure=False), _moments(case), _other_turns(case))
+    return likely, _leads(case), *turns, _claims(case, ("unsupported",)), _failures(case)
 
 
 def more_points(case: Case, shown: Sequence[Point]) -> int:
     """How many findings, deductions and claims that something speaks against are not among ``shown``."""
-    every = {point.id for source in (_findings(case, sure=True), _deductions(case), _claims(case, tuple(AGAINST)))
-             for point in source}  # fmt: skip
+    sources = (*(_deductions(case, sure=sure) for sure in (True, False)), _claims(case, tuple(AGAINST)))
+    every = {point.id for source in (_findings(case, sure=True), *sources) for point in source}
     return len(every - {point.id for point in shown})
 
 
@@ -224,12 +225,16 @@ def _days(start: datetime | None, end: datetime | None) -> str:
     return f" on {first}" if first == last else f" from {first} to {last}"
 
 
-def _deductions(case: Case) -> Iterator[Point]:
-    """Points taken, one thing to look at for each mechanism and kind of a session, the worst session first."""
+def _deductions(case: Case, *, sure: bool) -> Iterator[Point]:
+    """Points taken, one thing to look at for each mechanism and kind of a session, the worst session first.
+
+    ``sure``: what the session's own code and output show; else what wording alone says.
+    """
     for session in order_sessions(case):
         groups: dict[tuple[str, str], list[Deduction]] = {}
         for deduction in session.deductions:
-            groups.setdefault((deduction.mechanism, deduction.kind), []).append(deduction)
+            if (deduction.mechanism == "false_promise") is sure:
+                groups.setdefault((deduction.mechanism, deduction.kind), []).append(deduction)
         for (mechanism, kind), group in sorted(groups.items(), key=lambda item: -sum(d.points for d in item[1])):
             yield _deduction(case, session, mechanism, kind, group)
 
@@ -381,10 +386,14 @@ def _lead(case: Case, lead: Lead) -> Point:
     who = name_of(lead.agent, lead.conversation or home)
     session = next((each for each in case.sessions if each.conversation == lead.conversation), None)
     where = _where(case, session).removeprefix(", ") if session else ""
+    start = f"Start with {who}{f' in {where}' if where else ''}"
+    if lead.kind == "conversation":  # between two, of whom counting names neither
+        start = f"Read {where or 'the conversation'}"
+        who = next((name_of(each.agent, home) for each in case.cited if quote and each.id == quote.message_id), "")
     return Point(
         kind="lead",
-        sentence=f"Start with {who}{f' in {where}' if where else ''}: {lead.reason}",
-        sure=sentences().how_sure["lead"],
+        sentence=f"{start}: {lead.reason}",
+        sure=sentences().how_sure[f"lead_{lead.kind}" if lead.kind == "conversation" else "lead"],
         quote=quote.text if quote else "",
         speaker=who,
         conversation=home,

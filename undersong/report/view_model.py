@@ -274,7 +274,8 @@ def _lead_view(lead: Lead, citations: Citations) -> LeadView:
     cites = [citations.cite(message_id, (home,)) for home, message_id in places_of(lead)]
     first, *more = cites
     excerpt = citations.excerpt(first, lead.quotes)
-    return LeadView(lead, own_name(lead.agent, lead.conversation or ""), first, excerpt, tuple(more))
+    name = own_name(lead.agent, lead.conversation or "") if lead.kind == "agent" else lead.conversation or ""
+    return LeadView(lead, name, first, excerpt, tuple(more))
 
 
 def _tiers(aggregates: RowAggregates) -> list[str]:
