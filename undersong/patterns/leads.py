@@ -72,8 +72,8 @@ def leads_of(
         if finding.is_lead:
             sure = finding.confidence or 0.0
             confidences[finding.agent] = max(sure, confidences.get(finding.agent, sure))
-    known = _Run(conversations, run, bands, pairs)
-    leads = [_lead(name, own, known, confidences.get(name)) for name, own in people.items()]
+    beside = _Run(conversations, run, bands, pairs)
+    leads = [_lead(name, own, beside, confidences.get(name)) for name, own in people.items()]
     ranked = sorted(leads, key=lambda lead: (-lead.score, lead.agent))
     return tuple(msgspec.structs.replace(lead, rank=place) for place, lead in enumerate(ranked, 1))
 
