@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import cache
 from itertools import chain
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
-from undersong.datafiles import yaml_loader
 from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Quote, SessionVerdict
 from undersong.models.verdict import AGAINST
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
 from undersong.report.escape import own_name
+from undersong.report.opening_sentences import sentences
 from undersong.report.order import order_findings, order_sessions
 from undersong.report.work_view import duration_words
 
@@ -53,41 +51,6 @@ class Point(msgspec.Struct, frozen=True):
     id: str
     confidence: float | None = None
     title: str = ""
-
-
-class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The sentence of something that happened once, and of something that happened more often."""
-
-    once: str
-    more: str
-
-
-class Sure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A word for a confidence of ``least`` or more."""
-
-    least: float
-    word: str
-
-
-class Sentences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``opening.yaml``."""
-
-    patterns: dict[str, str]
-    promises: dict[str, Promise]
-    mechanisms: dict[str, Promise]
-    claims: dict[str, str]
-    against: dict[str, str]
-    bypasses: dict[str, str]
-    moments: dict[str, str]
-    sure: tuple[Sure, ...]
-    how_sure: dict[str, str]
-    sides: dict[str, str]
-
-
-@cache
-def sentences() -> Sentences:
-    """The shipped sentences; raises RuleError with file and line."""
-    return yaml_loader.read(Path(__file__).parent / "opening.yaml", Sentences)
 
 
 def points_of(case: Case) -> tuple[Point, ...]:
