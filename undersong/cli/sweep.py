@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -12,15 +15,26 @@ from undersong.cli.gates import confidence_option, level_option
 from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.options import (
     DEFAULT_STORE,
+    LEDGER,
     existing_store,
     failing,
     folder_rules,
+    judge_options,
     prevalence_option,
     seeded_chance_options,
 )
-from undersong.core.sanitize import one_line
+from undersong.core.sanitize import one_line, visible
 from undersong.core.text import counted
-from undersong.models import Emerging, Finding, encode
+from undersong.errors import JudgeError, UsageError
+from undersong.models import Emerging, Finding, Usage, encode
+from undersong.stores.protocol import Store
+
+if TYPE_CHECKING:
+    from undersong.judges.limits import RunLimits
+    from undersong.judges.protocol import Judge
+    from undersong.pipeline.finding_reader import FindingReader
+
+JUDGE_FAILED = 4  # exit code
 
 _LEAST = click.IntRange(1)
 
@@ -42,6 +56,15 @@ _LEAST = click.IntRange(1)
 @click.option("--slow/--no-slow", default=True, show_default=True, help="Also the variants that take months.")
 @click.option("--emerging", "warn", is_flag=True, help="Also warn of sequences past the middle of a pattern.")
 @click.option("--again", is_flag=True, help="Read every agent, changed or not.")
+@click.option(
+    "--sequences/--no-sequences",
+    "read_sequences",
+    default=True,
+    show_default=True,
+    help="Have an LLM judge whose scores these are read the whole sequence of each new finding.",
+)
+@click.option("--reader", metavar="NAME", help="Who reads them, if not the judge of the scores.")
+@judge_options
 @seeded_chance_options
 @prevalence_option
 @click.option("--json", "as_json", is_flag=True, help="Print each new finding as one JSON line.")
@@ -56,22 +79,32 @@ def command(
     as_json: bool,
     fail_on: str | None,
     fail_confidence: float | None,
+    read_sequences: bool,
+    reader: str | None,
+    terms: RunLimits,
     **chosen: Any,
 ) -> None:
     """Search the histories of all agents with enough scores, across conversations and months.
 
     Only agents that changed since the last sweep are read, and a rule that changed reads all of them again. New
-    findings are printed; what was found before is not said twice.
+    findings are printed; what was found before is not said twice. Where their texts are in the store, an LLM
+    judge reads the whole sequence of each new or grown finding, once: that decides its confidence, and takes money.
     """
     from undersong.cli.summary import outcome_lines
     from undersong.patterns.catalog import all_rules, load_rules
+    from undersong.pipeline.finding_reader import FindingReader
     from undersong.pipeline.history_sweep import chosen_judge, sweep
 
     rules = load_rules(folder_rules(folder), names)
     if slow and not names and not folder:
         rules += tuple(rule for rule in all_rules() if "slow" in rule.file.tags and rule not in rules)
     with existing_store(store, read_only=False) as opened_store:
-        done = sweep(opened_store, rules, chosen_judge(opened_store, judge).judge_hash, **chosen)
+        entry = chosen_judge(opened_store, judge)
+        asked = (reader or entry.judge) if read_sequences else None
+        with _reading(asked, by_name=reader is not None, store=opened_store, terms=terms) as reading_judge:
+            prevalence = chosen["prevalence"]
+            reads = FindingReader(reading_judge, opened_store, rules, prevalence) if reading_judge else None
+            done = sweep(opened_store, rules, entry.judge_hash, reader=reads, **chosen)
     for finding in done.new_findings:
         click.echo(encode(finding).decode() if as_json else _finding_line(finding))
     for sequence in done.emerging:
@@ -84,9 +117,45 @@ def command(
         asked = f"no agent with at least {counted(chosen['least'], 'scored message')}"
         unchanged = f"{asked} has changed since the last sweep; --again reads all"
         click.echo(asked if chosen["again"] else unchanged, err=True)
-    for line in outcome_lines(done.outcomes):
-        click.echo(line, err=True)
-    raise SystemExit(failing(done.new_findings, fail_on, fail_confidence))
+    for line in (*outcome_lines(done.outcomes), *(_read_lines(reads) if reads else ())):
+        click.echo(visible(line), err=True)
+    failed = JUDGE_FAILED if reads and reads.failure else 0
+    raise SystemExit(failed or failing(done.new_findings, fail_on, fail_confidence))
+
+
+@contextmanager
+def _reading(name: str | None, *, by_name: bool, store: Store, terms: RunLimits) -> Iterator[Judge | None]:
+    """The judge that reads sequences; None where there is none, said where it is one that could be asked for money."""
+    from undersong.judges.protocol import is_paid
+    from undersong.pipeline.judge_session import open_session
+
+    if not name or not (by_name or is_paid(name)):
+        yield None
+        return
+    with ExitStack() as stack:
+        try:
+            judge = stack.enter_context(open_session(name, terms, store, LEDGER)).judge
+            if not judge.reads_sequences:
+                what, remedy = f"the judge '{name}' reads no whole sequences", "name an LLM judge"
+                raise UsageError(what, where="--reader", remedy=remedy)
+        except (JudgeError, UsageError) as error:
+            if by_name:
+                raise
+            click.echo(visible(f"sequences not read: {error}"), err=True)
+            judge = None
+        yield judge
+
+
+def _read_lines(reader: FindingReader) -> Iterator[str]:
+    """What reading took, and what came of it."""
+    spent = sum((each.usage for each in reader.readings), Usage())
+    tokens = spent.input + spent.output
+    price = "price not known" if spent.cost is None else f"${spent.cost:.2f}"
+    share = f", {tokens // reader.read:,} a finding" if reader.read else ""
+    read = f"read the sequences of {counted(reader.read, 'finding')}"
+    yield f"{read}: {counted(len(reader.readings), 'window')}, {tokens:,} tokens{share}, {price}"
+    if unread := Counter(each.reason or each.state for each in reader.readings if each.state != "scored"):
+        yield "not read: " + "; ".join(f"{counted(count, 'window')}: {why}" for why, count in sorted(unread.items()))
 
 
 def _finding_line(finding: Finding) -> str:

@@ -28,6 +28,7 @@ from undersong.patterns.significance.estimate import (
 from undersong.patterns.tools.partial_match import emerging
 from undersong.patterns.vectorized.packed import StaleError, readable
 from undersong.patterns.vectorized.row_source import FEW, SearchesByRule
+from undersong.pipeline.finding_reader import FindingReader, carried_over
 from undersong.stores.protocol import BEGINNING, AgentSweep, Cursor, JudgeEntry, PackedHistory, Store
 
 ROWS = 400_000  # packed rows that are held and searched together; each takes about a kilobyte while they are
@@ -62,6 +63,7 @@ def sweep(
     prevalence: float | None = None,
     again: bool = False,
     warn: bool = False,
+    reader: FindingReader | None = None,
     watch: Watch | None = None,
 ) -> Sweep:
     """Run the rules over every history with ``least`` or more scored rows that changed since they last saw it.
@@ -70,7 +72,7 @@ def sweep(
     What was found is kept together with the cursor, some thousand rows at a time: a sweep that was stopped goes on
     there. Histories are read to their beginning, so that a pattern may take months. With ``effort`` each finding has
     its chance and stability, and q over all that this sweep read. With ``warn`` sequences that are only on their way
-    are told too.
+    are told too. ``reader`` reads the sequence of each new or grown finding, and what it said before stands.
     """
     cursors, others = _cursors(judge_hash, least, rules), other_ways(rules)
     places = {name: BEGINNING if again else store.cursor(cursor) for name, cursor in cursors.items()}
@@ -80,7 +82,7 @@ def sweep(
         due = [rule for rule in rules if places[rule.pattern] == place]
         patterns = tuple(dict.fromkeys(rule.pattern for rule in due))
         for batch in batches(store.packed(judge_hash, place, least), ROWS, _rows):
-            search = _Batch(store, judge_hash, batch, due, effort, prevalence)
+            search = _Batch(store, judge_hash, batch, due, effort, prevalence, reader)
             weighed = search.significance()
             last = Cursor(batch[-1].changed, batch[-1].agent)
             left_alone = _found_otherwise(store, batch, others)
@@ -196,10 +198,11 @@ class _Batch:
         rules: Sequence[PatternRule],
         effort: ResamplingConfig | None,
         prevalence: float | None,
+        reader: FindingReader | None,
     ) -> None:
         self._store, self._judge_hash, self._effort = store, judge_hash, effort
         self._histories, self._prevalence = histories, prevalence
-        self._rules = rules
+        self._rules, self._reader = rules, reader
         self._messages = lru_cache(maxsize=_CACHED)(partial(_messages, store))
         self._significance: list[Significance] = []
         self.outcomes: list[RuleOutcome] = []
@@ -207,12 +210,14 @@ class _Batch:
         self._read([each for each in histories if each.cells is None], rules)
 
     def significance(self) -> Significance:
-        """The findings of the batch, with their confidence."""
+        """The findings of the batch, with their confidence, by rules and by what a judge read in their sequences."""
         findings = tuple(finding for part in self._significance for finding in part.findings)
         if findings:
             agents = {finding.agent for finding in findings}
             rows = list(self.rows(each for each in self._histories if each.agent in agents))
-            findings = with_confidence(findings, rows, self._rules, self._prevalence)
+            findings = carried_over(with_confidence(findings, rows, self._rules, self._prevalence), self._store)
+            if self._reader is not None:
+                findings = self._reader.weighed(findings, rows)
         return Significance(
             findings=tuple(sorted(findings, key=order)), family=sum(part.family for part in self._significance)
         )

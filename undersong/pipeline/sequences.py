@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Protocol
 
 from undersong.errors import JudgeError
 from undersong.judges.protocol import Judge, JudgeAbortedError, PatternShape, SequenceWindow
@@ -41,7 +42,7 @@ def read_sequences(
     tick = counter(progress, "sequences", len(nominations))
     windows = (window for each in nominations for window in _windows(each, store) if tick() is None)
     while part := list(islice(windows, TOGETHER)):
-        readings += _answers(judge, part, shapes, run)
+        readings += answers(judge, part, shapes, run)
     return tuple(readings)
 
 
@@ -51,18 +52,24 @@ def _windows(nomination: Nomination, store: Store) -> Iterator[SequenceWindow]:
     yield from windows_of(nomination, conversation.messages)
 
 
-def _answers(
-    judge: Judge, windows: Sequence[SequenceWindow], shapes: Sequence[PatternShape], run: AuditState
+class Asking(Protocol):
+    """A run that asks: ``failure`` is what ended the asking."""
+
+    failure: JudgeError | None
+
+
+def answers(
+    judge: Judge, windows: Sequence[SequenceWindow], shapes: Sequence[PatternShape], run: Asking
 ) -> Iterator[SequenceReading]:
     """One reading per window; the state says why there is none."""
-    answers: Sequence[SequenceReading | None] = [None] * len(windows)
+    results: Sequence[SequenceReading | None] = [None] * len(windows)
     if run.failure is None:
         try:
-            answers = judge.read_sequences(windows, shapes)
+            results = judge.read_sequences(windows, shapes)
         except JudgeAbortedError as error:
-            run.failure, answers = error, error.answers
+            run.failure, results = error, error.answers
         except JudgeError as error:
             run.failure = error
     why = f"the judge failed: {run.failure}"
-    for answer, window in zip(answers, windows, strict=True):
+    for answer, window in zip(results, windows, strict=True):
         yield answer or judge.sequence_not_read(window, why)

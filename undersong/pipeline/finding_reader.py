@@ -1,0 +1,103 @@
+"""A second look at findings of rules as they come: a judge reads the whole sequence of each, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from undersong.errors import JudgeError
+from undersong.judges.protocol import Judge, SequenceWindow
+from undersong.models import Finding, Nomination, Row, SequenceReading
+from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.readings import reading_findings
+from undersong.patterns.significance.confidence import OWN, confidence, doubted, usual_prevalence
+from undersong.pipeline.sequence_windows import shapes_of, windows_of
+from undersong.pipeline.sequences import answers
+from undersong.stores.protocol import Store
+
+DOUBTED = "a judge that read the whole sequence saw no such shape in it"
+
+
+class FindingReader:
+    """Reads the sequences of findings that nobody has read yet, and keeps count of what that took.
+
+    ``readings`` are those of this run, ``read`` how many findings they are about; ``failure`` is set where the judge
+    failed as a whole: what it was not asked then stays unread and is asked about the next time.
+    """
+
+    def __init__(self, judge: Judge, store: Store, rules: Sequence[PatternRule], prevalence: float | None) -> None:
+        self.readings: list[SequenceReading] = []
+        self.read = 0
+        self.failure: JudgeError | None = None
+        self._judge, self._store, self._prevalence = judge, store, prevalence
+        self._rules, self._shapes = rules, shapes_of(rules)
+
+    def weighed(self, findings: Sequence[Finding], rows: Sequence[Row]) -> tuple[Finding, ...]:
+        """The findings, those that are new with what a reading of their messages says of them.
+
+        ``findings`` have their confidence by rules; ``rows`` are all of their agents. A finding whose texts the store
+        does not hold, or whose reading failed, stays as it is.
+        """
+        fresh = [each for each in findings if not was_read(each)]
+        places = list(dict.fromkeys((each.agent, name) for each in fresh for name in each.conversations))
+        windows = [window for agent, name in places for window in self._windows(agent, name, fresh)]
+        if not windows or not self._shapes:
+            return tuple(findings)
+        readings = list(answers(self._judge, windows, self._shapes, self))
+        self.readings += readings
+        nominations = [Nomination(agent=agent, conversation=name) for agent, name in places]
+        by_reading = reading_findings(readings, nominations, self._rules, rows)
+        shown = {(each.agent, each.pattern): each for each in by_reading}
+        states: dict[tuple[str, str | None], set[str]] = {}
+        for reading in readings:
+            states.setdefault((reading.agent, reading.conversation), set()).add(reading.state)
+        usual = usual_prevalence(rows)
+        weighed = []
+        for finding in findings:
+            whole = all(states.get((finding.agent, name)) == {"scored"} for name in finding.conversations)
+            if not was_read(finding) and whole:
+                self.read += 1
+                share = self._prevalence or usual.get(finding.agent, OWN)
+                finding = _with(finding, shown.get((finding.agent, finding.pattern)), share)
+            weighed.append(finding)
+        return tuple(weighed)
+
+    def _windows(self, agent: str, name: str, findings: Sequence[Finding]) -> Iterator[SequenceWindow]:
+        """The windows of a conversation that hold a message of one of the findings."""
+        if not self._store.length(name):
+            return
+        own = [each for each in findings if each.agent == agent]
+        bound = {place for each in own for place in zip(each.message_conversations, each.message_ids, strict=True)}
+        conversation, _, _ = self._store.conversation(name)
+        for window in windows_of(Nomination(agent=agent, conversation=name), conversation.messages):
+            if any((message.conversation, message.id) in bound for message in window.messages):
+                yield window
+
+
+def was_read(finding: Finding) -> bool:
+    """Whether a judge has read the sequence of a finding of rules."""
+    return finding.reading is not None or DOUBTED in finding.notes
+
+
+def carried_over(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
+    """The findings, those that the store holds as read with what that reading said."""
+    stored = {each.finding_id: each for agent in {each.agent for each in findings} for each in store.findings(agent)}
+    return tuple(_as_read(each, stored.get(each.finding_id)) for each in findings)
+
+
+def _as_read(finding: Finding, before: Finding | None) -> Finding:
+    if before is None or not was_read(before):
+        return finding
+    if before.reading is None:
+        return _with(finding, None, 0.0)
+    return msgspec.structs.replace(finding, reading=before.reading, confidence=before.confidence)
+
+
+def _with(finding: Finding, named: Finding | None, prevalence: float) -> Finding:
+    """The finding with what a reading of its sequence says: ``named`` is the reading's own finding of the pattern."""
+    if named is None:
+        notes = (*finding.notes, DOUBTED)
+        return msgspec.structs.replace(finding, confidence=doubted(finding.confidence), notes=notes)
+    value = confidence(round(named.measures["certainty"]), prevalence)
+    return msgspec.structs.replace(finding, reading=named.reading, confidence=value)
