@@ -52,14 +52,25 @@ CONTRAST = """() => {
 }"""
 
 
-@pytest.fixture
-def report(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> Tab:
-    """A report of three sessions whose transcripts fill two pages."""
-    monkeypatch.setattr(transcript_view, "PAGE_TURNS", 6)
+def written_report(tab: Tab) -> Tab:
+    """A report of three sessions of eight turns together."""
     case, rows = build()
     case = with_moments(case)
     write(case, rows, tab.folder, conversations=talks(case).get)
     return tab
+
+
+@pytest.fixture
+def report(tab: Tab) -> Tab:
+    """A report whose transcripts stand in it."""
+    return written_report(tab)
+
+
+@pytest.fixture
+def paged(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> Tab:
+    """A report whose conversations have pages of their own."""
+    monkeypatch.setattr(transcript_view, "HERE", 6)
+    return written_report(tab)
 
 
 def hrefs(tab: Tab) -> Iterator[tuple[str, str]]:
@@ -69,11 +80,13 @@ def hrefs(tab: Tab) -> Iterator[tuple[str, str]]:
         yield from ((path.name, href) for href in dict.fromkeys(links))
 
 
-def test_every_link_lands_where_it_can_be_seen(report: Tab) -> None:
+def test_every_link_lands_where_it_can_be_seen(paged: Tab) -> None:
+    report = paged
     links = list(hrefs(report))
-    assert {name for name, _ in links} == {"index.html", "report.html", "transcript-2.html"}
+    pages = {f"conversation-{number}.html" for number in (1, 2)}
+    assert {name for name, _ in links} == {"index.html", "report.html", *pages}
     assert len([href for _, href in links if "#m-" in href]) >= 6
-    assert any(href.startswith("transcript-2.html#m-") for _, href in links)
+    assert any(href.startswith("conversation-2.html#m-") for _, href in links)
     for name, href in links:
         page = report.open(name)
         click = "href => { document.querySelector(`a[href='${href}']`).click(); }"
@@ -95,7 +108,7 @@ def test_filters_by_agent_kind_and_level(report: Tab) -> None:
     everything = shown(report)
     page.select_option("select[name=a]", label="kira")
     assert page.evaluate("[...document.querySelectorAll('.turn:not([hidden]) .who b')].map(b => b.textContent)") == (
-        ["kira"] * 2
+        ["kira"] * 4
     )
     assert f"of {everything} entries and turns shown" in page.inner_text("#shown")
     page.select_option("select[name=k]", label="false promise")
@@ -124,7 +137,7 @@ def test_folds_open_for_the_keyboard_and_the_first_stop_is_the_verdict(report: T
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
-    page.wait_for_function("location.hash === '#verdict'")
+    page.wait_for_function("location.hash === '#first'")
     fold = page.locator("details.print > summary").first
     fold.focus()
     page.keyboard.press("Enter")
@@ -163,7 +176,9 @@ def test_two_hundred_payloads_stay_text(tab: Tab) -> None:
         assert page.evaluate("document.querySelectorAll('body script').length") == (path.name != "index.html")
         on = "[...document.querySelectorAll('*')].flatMap(e => e.getAttributeNames()).filter(n => n.startsWith('on'))"
         assert page.evaluate(on) == []
-    shown = tab.open().evaluate("[...document.querySelectorAll('.turn blockquote')].map(b => b.textContent)")
+    shown = tab.open("conversation-1.html").evaluate(
+        "[...document.querySelectorAll('.turn blockquote')].map(b => b.textContent)"
+    )
     assert len(shown) == 200
     assert "<script>alert(1)</script>" in shown
 
@@ -174,15 +189,16 @@ def test_paper_keeps_the_graph(report: Tab) -> None:
     text = "\n".join(sheet.extract_text() for sheet in paper.pages)
     graph = [number for number, sheet in enumerate(paper.pages) if "sovereignty score" in sheet.extract_text()]
     assert "what stands there" in text, "the table behind the graph is not printed"
-    assert "agent" not in text.split("Verdict")[0].split("Hashes")[-1], "the filters are printed"
+    assert "show all" not in text, "the filters are printed"
     assert graph
     drawn = b"".join(paper.pages[number].get_contents().get_data() for number in graph)  # type: ignore[union-attr]
     assert drawn.count(b" l\n") + drawn.count(b" c\n") > 20, "no line of the graph is drawn"
 
 
 @pytest.mark.parametrize("tab", ["light", "dark"], indirect=True)
-def test_every_text_stands_out_from_what_is_behind_it(report: Tab) -> None:
-    for name in ("report.html", "index.html", "transcript-2.html"):
+def test_every_text_stands_out_from_what_is_behind_it(paged: Tab) -> None:
+    report = paged
+    for name in ("report.html", "index.html", "conversation-1.html"):
         assert report.open(name).evaluate(CONTRAST) == [], name
 
 
@@ -195,14 +211,16 @@ def test_a_talk_of_many_turns_is_folded(tab: Tab) -> None:
     case = Case(version="0.1.0", parameters={}, sessions=(verdict,))
     talk = Conversation(id="c", source_format="jsonl", messages=messages)
     write(case, [], tab.folder, conversations={"c": talk}.get)
-    page = tab.open()
-    folds = page.eval_on_selector_all("details.fold", "all => all.map(f => [f.open, f.innerText])")
-    assert folds == [[False, "turns 0 to 99"], [False, "turns 100 to 199"], [False, "turns 200 to 249"]]
+    page = tab.open("conversation-1.html")
+    folds = page.eval_on_selector_all(
+        "details.fold", "all => all.map(f => [f.open, f.querySelector('summary').innerText])"
+    )
+    assert folds == [[True, "turns 0 to 99"], [False, "turns 100 to 199"], [False, "turns 200 to 249"]]
     last = page.evaluate("[...document.querySelectorAll('.turn')].at(-1).id")
     page.evaluate("id => { location.hash = id; }", last)
     page.wait_for_function(f"id => !({LANDED})(id)", arg=last)
 
 
-def test_the_files_are_those_of_the_folder(report: Tab) -> None:
-    names = {path.name for path in Path(report.folder).iterdir()}
-    assert {"report.html", "index.html", "transcript-2.html", "conversations.jsonl"} <= names
+def test_the_files_are_those_of_the_folder(paged: Tab) -> None:
+    names = {path.name for path in Path(paged.folder).iterdir()}
+    assert {"report.html", "index.html", "conversation-1.html", "conversations.jsonl"} <= names
