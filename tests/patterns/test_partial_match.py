@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.patterns.rulebox import rule
 from undersong.models import Row
-from undersong.patterns.catalog import load_rules
+from undersong.patterns.catalog import all_rules, load_rules, named
 from undersong.patterns.detect import detect
 from undersong.patterns.tools.partial_match import emerging
+from undersong.patterns.tools.rule_tests import table
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 DENY = {"deception": 0.8}
@@ -61,6 +63,15 @@ def test_a_warning_comes_before_its_finding_and_is_none_itself() -> None:
     assert finding.message_ids[:2] == warning.message_ids
 
 
-def test_a_rule_of_two_stages_has_no_middle() -> None:
-    warm = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.05, "fabrication": 0.1}
-    assert emerging(load_rules(names=["love_bombing"]), rows(warm, warm, warm)) == ()
+def test_a_rule_of_two_single_messages_has_no_middle() -> None:
+    chosen = rule("LOW ANY*? HIGH", LOW="manipulation < 0.3", HIGH="manipulation > 0.5")
+    assert emerging([chosen], table("id who manipulation\n1 kira .1\n2 kira .2\n")) == ()
+
+
+def test_love_bombing_warns_after_its_praise_and_no_longer_when_it_is_complete() -> None:
+    chosen = named(all_rules(), "love_bombing")
+    rows = table(chosen.file.cases.hits[0].rows, chosen.file.cases.hits[0].base)
+    seen = [[(each.seen, each.missing) for each in emerging([chosen], rows[:end])] for end in range(1, len(rows) + 1)]
+    assert seen[0] == []
+    assert (("PRAISE",), ("TURN",)) in seen[1] + seen[2]
+    assert seen[-1] == []

@@ -20,6 +20,7 @@ from undersong.patterns.language.row_pattern import (
 )
 from undersong.patterns.reference.partitions import Partition, partitions, timelines
 from undersong.patterns.reference.search import filtered, local_mask, prepared
+from undersong.patterns.vectorized.rule_plan import plan
 from undersong.rows.corpus_scales import absolute_rows
 
 STARTS = 2_000  # attempts that are compared; beyond it an explanation would only be slow
@@ -102,23 +103,33 @@ LONGEST = 200  # rows before the last one in which a sequence may have begun
 
 
 class _PartialBinding(NamedTuple):
-    """One way into a pattern: the variables that it has bound, as bits, and the rows it bound them to."""
+    """One way into a pattern: the variables that it has bound, as bits, the rows it bound, and to which variables."""
 
     seen: int
     rows: tuple[int, ...]
+    variables: tuple[int, ...] = ()
+
+
+def _steps(rule: PatternRule) -> dict[int, int]:
+    """What every match binds: each stage once, and of fewer than three stages as many rows as each takes at least."""
+    if len(rule.required) >= FEWEST:
+        return dict.fromkeys(rule.required, 1)
+    least = {mask.bit_length() - 1: number for mask, number in plan(rule).requirements.needs if mask.bit_count() == 1}
+    return {index: least.get(index, 1) for index in rule.required}
 
 
 def emerging(rules: Iterable[PatternRule], rows: Iterable[Row]) -> tuple[Emerging, ...]:
     """The open sequences of these rows, at most one per rule and partition, in the order of the rules and agents.
 
     A sequence is open where every row up to the last one fits, and nothing bounds it yet. It counts only past the
-    middle: with more than half of the stages that every match has. Rules with fewer than three stages have no middle.
+    middle: with more than half of the stages that every match has. Of a rule with two stages the messages count that
+    each takes at least; where these are fewer than three, or a single stage is all, there is no middle.
     """
     all_timelines = timelines(absolute_rows(rows))
     return tuple(
         open_sequence
         for rule in rules
-        if len(rule.required) >= FEWEST
+        if len(rule.required) > 1 and sum(_steps(rule).values()) >= FEWEST
         for timeline in all_timelines
         for partition in partitions(filtered(rule, timeline), rule.file.partition_by)
         if partition.rows and (open_sequence := _open(rule, partition)) is not None
@@ -127,7 +138,7 @@ def emerging(rules: Iterable[PatternRule], rows: Iterable[Row]) -> tuple[Emergin
 
 def _open(rule: PatternRule, partition: Partition) -> Emerging | None:
     local = [local_mask(rule, entry.row) for entry in partition.rows]
-    if not _past_middle(rule, reduce(or_, local, 0)):
+    if not reduce(or_, local, 0) & sum(1 << index for index in rule.required):
         return None
     _, masks, ends = prepared(rule, partition, local, {})
     last = len(masks)
@@ -140,9 +151,7 @@ def _open(rule: PatternRule, partition: Partition) -> Emerging | None:
     ]
     if not ways:
         return None
-    return _emerging_record(
-        rule, partition, max(ways, key=lambda way: (_count(rule, way.seen), way.rows[0], len(way.rows)))
-    )
+    return _emerging_record(rule, partition, max(ways, key=lambda way: (_count(rule, way), way.rows[0], len(way.rows))))
 
 
 def _ways(program: Program, masks: Sequence[int], start: int) -> Iterator[_PartialBinding]:
@@ -154,7 +163,9 @@ def _ways(program: Program, masks: Sequence[int], start: int) -> Iterator[_Parti
             operation, wanted, variable = program.instructions[place]
             if operation != ROW or (wanted and not masks[row] & wanted):
                 continue
-            grown = _PartialBinding(way.seen | (1 << variable), (*way.rows, row)) if variable >= 0 else way
+            grown = way
+            if variable >= 0:
+                grown = _PartialBinding(way.seen | (1 << variable), (*way.rows, row), (*way.variables, variable))
             for following in row_instructions(program, [place + 1], row + 1, len(masks)):
                 taken[following] = max(
                     taken.get(following, grown), grown, key=lambda candidate: candidate.seen.bit_count()
@@ -166,15 +177,12 @@ def _ways(program: Program, masks: Sequence[int], start: int) -> Iterator[_Parti
 
 def _warns(rule: PatternRule, partition: Partition, way: _PartialBinding) -> bool:
     directed = partition.target is None or any(partition.rows[row].row.target is not None for row in way.rows)
-    return directed and _past_middle(rule, way.seen) and _count(rule, way.seen) < len(rule.required)
+    whole = sum(_steps(rule).values())
+    return directed and whole < 2 * _count(rule, way) < 2 * whole
 
 
-def _past_middle(rule: PatternRule, seen: int) -> bool:
-    return 2 * _count(rule, seen) > len(rule.required)
-
-
-def _count(rule: PatternRule, seen: int) -> int:
-    return sum(seen >> index & 1 for index in rule.required)
+def _count(rule: PatternRule, way: _PartialBinding) -> int:
+    return sum(min(number, way.variables.count(index)) for index, number in _steps(rule).items())
 
 
 def _emerging_record(rule: PatternRule, partition: Partition, way: _PartialBinding) -> Emerging:
