@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.conftest import Undersong
 from tests.judges.dialogue import KEYS, Served
 from undersong.judges.limits import MemoryLedger
 from undersong.models import Finding, Row
+from undersong.monitor.agents import AgentTracker
 from undersong.patterns.catalog import load_rules
 from undersong.pipeline.audit import audit
 from undersong.pipeline.finding_reader import DOUBTED, FindingReader
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.servers
 START = datetime(2026, 1, 1, tzinfo=UTC)
 RULES = load_rules(names=["love_bombing"])
 WARM = {"compassion": 0.9, "goodwill": 0.9, "manipulation": 0.05, "fabrication": 0.1}
+PLAIN = {"compassion": 0.5, "goodwill": 0.5, "manipulation": 0.1, "fabrication": 0.1}
 COLD = {"compassion": 0.1, "goodwill": 0.1, "manipulation": 0.9, "fabrication": 0.1}
 
 
@@ -88,6 +91,24 @@ def test_a_new_finding_is_read_once_confirmed_or_doubted_and_a_grown_one_again(t
     found, reader = swept(tmp_path, served, ledger)
     assert [(each.agent, each.reading is not None) for each in found] == [("vera", True)]
     assert (reader.read, len(served.server.seen)) == (1, 3)
+
+
+@pytest.mark.parametrize("mark", ["shape=love_bombing", "nothing"])
+def test_a_monitor_leaves_what_was_read_as_it_is(tmp_path: Path, served: Served, mark: str) -> None:
+    rows = talk(tmp_path, "kira", mark)
+    swept(tmp_path, served, MemoryLedger())
+    before = stored(tmp_path)["kira"]
+    with SQLiteStore(tmp_path / "undersong.db") as store:
+        tracker = AgentTracker(store, RULES, "j1", "j1")
+        tracker.load({"kira": 1})
+        later = msgspec.structs.replace(rows[-1], id="later", time=START + timedelta(days=9), traits=PLAIN)
+        changes = tracker.feed([later], ["kira"])
+        assert (changes.findings, changes.removed) == ((), set())
+        settled = {each.finding_id: each for each in tracker.finish(["kira"], settle=True).findings}
+        after = settled.get(before.finding_id, before)
+    assert (after.reading, DOUBTED in after.notes) == (before.reading, DOUBTED in before.notes)
+    if before.reading:
+        assert after.confidence == before.confidence
 
 
 def test_what_a_budget_leaves_unread_stays_as_the_rules_have_it_and_is_read_the_next_time(

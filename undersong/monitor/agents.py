@@ -12,6 +12,7 @@ from undersong.patterns.catalog import other_ways
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_between, joined
 from undersong.patterns.live.detector import LiveDetector
+from undersong.pipeline.finding_reader import DOUBTED, as_read_before
 from undersong.pipeline.history_sweep import unfinished
 from undersong.stores.protocol import Store
 
@@ -128,7 +129,10 @@ class AgentTracker:
         """
         by_id = {each.finding_id: each for each in changed}
         grown = {name: each for name, each in (by_id | dict(final)).items() if final or _grew(stored.get(name), each)}
-        weighed = {each.finding_id: each for each in self._live.weighed(grown.values())}
+        weighed = {
+            each.finding_id: as_read_before(each, stored.get(each.finding_id))
+            for each in self._live.weighed(grown.values())
+        }
         unchanged = {name: _as_before(stored[name], each) for name, each in by_id.items() if name not in weighed}
         others = {name for name in weighed.keys() - by_id.keys() if weighed[name].confidence != stored[name].confidence}
         return tuple((weighed | unchanged)[name] for name in (*by_id, *sorted(others)))
@@ -143,7 +147,8 @@ class AgentTracker:
 def _same(stored: Finding, now: Finding, *, final: bool) -> bool:
     """Whether the stored finding is the same; what a sweep or the texts added is not compared."""
     added = _ADDED if final else _ADDED | {"balance": now.balance}
-    return msgspec.structs.replace(stored, **added) == now
+    notes = tuple(note for note in stored.notes if note != DOUBTED)
+    return msgspec.structs.replace(stored, **added, reading=None, notes=notes) == now
 
 
 def _grew(stored: Finding | None, now: Finding) -> bool:
@@ -153,4 +158,6 @@ def _grew(stored: Finding | None, now: Finding) -> bool:
 
 def _as_before(stored: Finding, now: Finding) -> Finding:
     """A finding over the same messages as before, with what was added to the stored one."""
-    return msgspec.structs.replace(now, **{name: getattr(stored, name) for name in _ADDED})
+    notes = (*now.notes, *(note for note in stored.notes if note == DOUBTED))
+    added = {name: getattr(stored, name) for name in _ADDED}
+    return msgspec.structs.replace(now, **added, reading=stored.reading, notes=notes)

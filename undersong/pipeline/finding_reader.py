@@ -83,10 +83,11 @@ def was_read(finding: Finding) -> bool:
 def carried_over(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
     """The findings, those that the store holds as read with what that reading said."""
     stored = {each.finding_id: each for agent in {each.agent for each in findings} for each in store.findings(agent)}
-    return tuple(_as_read(each, stored.get(each.finding_id)) for each in findings)
+    return tuple(as_read_before(each, stored.get(each.finding_id)) for each in findings)
 
 
-def _as_read(finding: Finding, before: Finding | None) -> Finding:
+def as_read_before(finding: Finding, before: Finding | None) -> Finding:
+    """A finding as rules weigh it, with what a reading said of it as the store has it (None: not in the store)."""
     if before is None or not was_read(before):
         return finding
     if before.reading is None:
