@@ -14,7 +14,7 @@ from undersong.models import Conversation, Problem
 
 OTHER_SCRIPT = "another script"
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-_LATIN_END = 0x250  # letters below are Latin: Basic, Latin-1, Extended-A and -B
+_OTHER_SCRIPT = re.compile("[\u0250-\U0010ffff]")  # below are Latin letters: Basic, Latin-1, Extended-A and -B
 
 
 class LanguagesConfig(SessionRules, frozen=True, kw_only=True):
@@ -52,14 +52,14 @@ def other_language(conversation: Conversation) -> str | None:
     step = max(1, len(spoken) // config.messages)
     words = _WORD.findall(" ".join(text[: config.characters] for text in spoken[::step][: config.messages]).lower())
     letters = sum(map(len, words))
-    foreign = sum(ord(letter) >= _LATIN_END for word in words for letter in word)
+    foreign = len(_OTHER_SCRIPT.findall("".join(words)))
     if letters >= config.words and foreign >= config.letters * letters:
         return OTHER_SCRIPT
     if len(words) < config.words:
         return None
     counts = Counter(words)
-    shares = {name: sum(counts[word] for word in stop) for name, stop in _stop_words().items()}
-    english = sum(counts[word] for word in _english())
+    shares = {name: sum(counts[word] for word in stop & counts.keys()) for name, stop in _stop_words().items()}
+    english = sum(counts[word] for word in _english() & counts.keys())
     name = max(shares, key=lambda language: shares[language])
     return name if shares[name] > english and shares[name] >= config.least * len(words) else None
 
