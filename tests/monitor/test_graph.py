@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import NEO4J
 from tests.monitor import worlds
 from tests.monitor.test_monitor import CYCLE, WHOLE, ids, make_message
+from tests.monitor.test_standing import harmless_after_audit
 from tests.monitor.worlds import Reader
 from tests.stores.conftest import empty_graph
 from undersong.monitor import SyncMonitor
@@ -53,3 +54,12 @@ def test_a_monitor_takes_an_open_graph_and_makes_a_connection_of_its_own(address
                 monitor.observe(make_message(place, mood))
             assert len(monitor.rows("t")) == monitor.session("t").messages == len(CYCLE)
         assert ids(tuple(store.findings())) == [WHOLE]
+
+
+def test_an_audits_finding_survives_a_hundred_harmless_messages(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harmless_after_audit(tmp_path, address, monkeypatch, 100)
+    with GraphStore(address) as store:
+        (finding,) = store.findings()
+        assert (finding.agent, finding.pattern) == ("kira", "love_bombing")
