@@ -144,7 +144,7 @@ def _audited(
         signals=signals,
         bands=bands,
         ranked=sum(row.scale == "rank" for row in run.rows),
-        judge_calls=judge_calls(run),
+        judge_calls=judge_calls(run.rows, run.sessions),
         cost=(spent.total.cost or 0.0) if spent else 0.0,
         spent=spent,
         sessions=tuple(run.sessions),

@@ -85,10 +85,10 @@ def _summed(so_far: Spending | None, used: Iterable[tuple[str, str, Usage]]) -> 
     return Spending(total=sum(tiers.values(), Usage()), tiers=dict(sorted(tiers.items())), conversations=conversations)
 
 
-def judge_calls(run: AuditState) -> int:
+def judge_calls(rows: Iterable[Row], sessions: Iterable[SessionVerdict]) -> int:
     """The number of answers used, asked in this run or stored: about messages and about flagged places."""
-    answered = [row.state != "failed" or row.reading is not None for row in run.rows if row.state != "unread"]
-    places = [each for session in run.sessions for each in session.confirmations if each.state != "unread"]
+    answered = [row.state != "failed" or row.reading is not None for row in rows if row.state != "unread"]
+    places = [each for session in sessions for each in session.confirmations if each.state != "unread"]
     return sum(answered) + sum(each.state != "failed" or each.usage.calls > 0 for each in places)
 
 

@@ -18,7 +18,7 @@ from undersong.patterns.leads import leads_of, with_quotes
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
-from undersong.pipeline.case_builder import count, highest, with_attribution
+from undersong.pipeline.case_builder import count, highest, judge_calls, with_attribution
 from undersong.pipeline.judged_findings import reading_facts, with_disagreement, with_readings
 from undersong.report.render import FORMATS, formats_of
 from undersong.report.writer import CONVERSATIONS, DATA, EVALUATIONS, write
@@ -145,7 +145,12 @@ def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepan
     case, rows = content.case, content.rows
     signals = null_bands_of(rows, case.parameters.get("judge_gives") or ())
     band_tables = {None, table_name(signals)}
+    spoken = {row.conversation for row in rows}
     facts = {
+        "conversations": (case.conversations, len(spoken)),
+        "sessions": (sorted(session.conversation for session in case.sessions), sorted(spoken)),
+        "judge calls": (case.judge_calls, judge_calls(rows, case.sessions)),
+        "cost": (case.cost, (case.spent.total.cost or 0.0) if case.spent else 0.0),
         "signals": (case.signals, signals),
         "bands": (case.bands, table_name(signals)),
         "rows with other bands": (0, sum(row.bands not in band_tables for row in rows)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from undersong.core.text import text_hash
-from undersong.models import Conversation, Message, Row
+from undersong.models import Case, Conversation, Message, Row
 from undersong.pipeline.options import Options, silent
-from undersong.pipeline.stages import ingest_and_scan, routed_threads
+from undersong.pipeline.stages import AuditCorpus, ingest_and_scan, routed_threads
 from undersong.report.writer import CASE, CONVERSATIONS, EVALUATIONS
 from undersong.routing.route import Policy
 from undersong.scan import load_book
@@ -25,6 +26,7 @@ from undersong.verify.recompute import compare_conversation
 # source_ref is left out, since a report may be checked elsewhere than where it was made
 FACTS = ("position", "author", "agent", "role", "target", "time", "reply_to", "branch", "observed", "model", "latency",
          "tokens", "tool_calls", "tool_results", "thinking")  # fmt: skip
+READ_FACTS = ("size", "source_format", "conversations", "messages", "skipped")  # of an input; its name may differ here
 LONG = frozenset({"tool_calls", "tool_results", "thinking"})  # named without their values
 Turn = Message | Row
 INPUTS = ("stands in the inputs", "the inputs")  # how a missing row and a difference name them
@@ -44,6 +46,7 @@ def replay_inputs(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepa
         for name in forgotten:
             store.redact(Redaction(name=name, tombstone=_tombstone(name)))
         corpus = ingest_and_scan(inputs, store, load_book(), options, silent)
+        yield from _reading(content.case, corpus)
         texts = {text_hash(m.text) for name in corpus.conversations for m in store.conversation(name)[0].messages}
         yield from _texts(content, texts)
         if set(corpus.conversations) != verdicts.keys():
@@ -55,6 +58,26 @@ def replay_inputs(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepa
             yield from compare_conversation(
                 conversation, thread.scans, thread.thread, rows, verdicts[conversation.id], INPUTS, thread.routes
             )
+
+
+def _reading(case: Case, corpus: AuditCorpus) -> Iterator[Discrepancy]:
+    """How the inputs were read: their facts, what could not be read, and the rate of the audit sample."""
+    again = {each.sha256: each for each in corpus.inputs}
+    for entry in case.inputs:
+        other = again.get(entry.sha256)
+        for name in READ_FACTS if other is not None else ():
+            one, two = getattr(entry, name), getattr(other, name)
+            if one != two:
+                what = f"{name} does not agree with the input"
+                yield Discrepancy(what=what, where=entry.name, expected=_shown(two), found=_shown(one))
+    reported = Counter((problem.kind, problem.what) for problem in case.problems)
+    for (kind, what), number in (Counter((each.kind, each.what) for each in corpus.problems) - reported).items():
+        where = next(each.where for each in corpus.problems if (each.kind, each.what) == (kind, what))
+        yield Discrepancy(what=f"a problem of the inputs is not in the report: {what} ({number} ×)", where=where)
+    rate = case.parameters.get("audit_sample_rate")
+    if rate != corpus.rate:
+        what = "audit_sample_rate does not come out of the inputs again"
+        yield Discrepancy(what=what, where=CASE, expected=_shown(corpus.rate), found=_shown(rate))
 
 
 def _forgotten(rows: Iterable[Row], inputs: Sequence[Path], options: Options) -> list[str]:
