@@ -162,6 +162,30 @@ def evidence(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
         if not any(message.text[quote.start : quote.end] == quote.text for message in texts.get(quote.sha256, ()))
     )
     yield from _ledger_quotes(content)
+    yield from _confirmed_places(content)
+    yield from _read_messages(content)
+
+
+def _read_messages(content: Content) -> Iterator[Discrepancy]:
+    """Messages and agents that a reading of a sequence names and no row has."""
+    agents = {row.agent for row in content.rows}
+    places = {(row.conversation, row.id) for row in content.rows}
+    for reading in content.case.sequences:
+        if reading.agent not in agents:
+            yield Discrepancy(what="a reading names an agent who wrote no message", where=reading.agent)
+        for place in zip(reading.message_conversations, reading.message_ids, strict=False):
+            if place not in places:
+                yield Discrepancy(what="a reading names a message that is not there", where=place[1])
+
+
+def _confirmed_places(content: Content) -> Iterator[Discrepancy]:
+    """Messages that a confirmation names and the transcript of its session, where it is held, does not have."""
+    ids = {conversation.id: {message.id for message in conversation.messages} for conversation in content.conversations}
+    for session in content.case.sessions:
+        for place in session.confirmations if session.conversation in ids else ():
+            for message_id in (place.at, *place.message_ids, *(quote.message_id for quote in place.quotes)):
+                if message_id not in ids[session.conversation]:
+                    yield Discrepancy(what="a confirmation names a message that is not there", where=message_id)
 
 
 def _ledger_quotes(content: Content) -> Iterator[Discrepancy]:

@@ -18,7 +18,7 @@ from undersong.patterns.leads import leads_of, with_quotes
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
-from undersong.pipeline.case_builder import count, highest, judge_calls, with_attribution
+from undersong.pipeline.case_builder import DOUBLE_CHECK, count, highest, judge_calls, spending, with_attribution
 from undersong.pipeline.judged_findings import reading_facts, with_disagreement, with_readings
 from undersong.report.render import FORMATS, formats_of
 from undersong.report.writer import CONVERSATIONS, DATA, EVALUATIONS, write
@@ -146,10 +146,14 @@ def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepan
     signals = null_bands_of(rows, case.parameters.get("judge_gives") or ())
     band_tables = {None, table_name(signals)}
     spoken = {row.conversation for row in rows}
+    again_spent = spending(rows, case.sessions, case.sequences)
+    if case.spent is not None and DOUBLE_CHECK in case.spent.tiers:  # second readings stand in no row
+        again_spent = case.spent
     facts = {
         "conversations": (case.conversations, len(spoken)),
         "sessions": (sorted(session.conversation for session in case.sessions), sorted(spoken)),
         "judge calls": (case.judge_calls, judge_calls(rows, case.sessions)),
+        "spent": (case.spent, again_spent),
         "cost": (case.cost, (case.spent.total.cost or 0.0) if case.spent else 0.0),
         "signals": (case.signals, signals),
         "bands": (case.bands, table_name(signals)),

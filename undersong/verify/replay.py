@@ -15,6 +15,7 @@ from undersong.models import Case, Conversation, Message, Row
 from undersong.pipeline.options import Options, silent
 from undersong.pipeline.stages import AuditCorpus, ingest_and_scan, routed_threads
 from undersong.report.writer import CASE, CONVERSATIONS, EVALUATIONS
+from undersong.routing.budget import Census
 from undersong.routing.route import Policy
 from undersong.scan import load_book
 from undersong.stores.erasure import PSEUDONYM, digest, pseudonym
@@ -23,7 +24,7 @@ from undersong.stores.sqlite import temporary_store
 from undersong.verify.manifest_check import Content, Discrepancy, NotPossibleError
 from undersong.verify.recompute import compare_conversation
 
-# source_ref is left out, since a report may be checked elsewhere than where it was made
+# of source_ref the folder is left out, since a report may be checked elsewhere than where it was made
 FACTS = ("position", "author", "agent", "role", "target", "time", "reply_to", "branch", "observed", "model", "latency",
          "tokens", "tool_calls", "tool_results", "thinking")  # fmt: skip
 READ_FACTS = ("size", "source_format", "conversations", "messages", "skipped")  # of an input; its name may differ here
@@ -52,12 +53,18 @@ def replay_inputs(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepa
         if set(corpus.conversations) != verdicts.keys():
             raise NotPossibleError("the conversations have other names here")
         yield from unknown(parts, corpus.conversations)
+        census = Census()
         for thread in routed_threads(corpus, store, options):
             conversation = thread.conversation
+            for message in conversation.messages:
+                if row := rows.get((conversation.id, message.id)):
+                    census.add(row, blank=not message.text.strip())
             yield from unlike_input(parts.get(conversation.id, ()), conversation)
             yield from compare_conversation(
                 conversation, thread.scans, thread.thread, rows, verdicts[conversation.id], INPUTS, thread.routes
             )
+    if content.case.missed != census.missed():
+        yield Discrepancy(what="what the router left out does not come out of the inputs again", where=CASE)
 
 
 def _reading(case: Case, corpus: AuditCorpus) -> Iterator[Discrepancy]:
@@ -173,8 +180,17 @@ def _facts(turn: Turn, own: Message) -> Iterator[Discrepancy]:
         if actual != expected:
             values = {} if name in LONG else {"expected": _shown(expected), "found": _shown(actual)}
             yield Discrepancy(what=f"{name} does not agree with the input", where=turn.id, **values)
+    if isinstance(turn, Message) and _place(turn) != _place(own):
+        sides = {"expected": str(own.source_ref), "found": str(turn.source_ref)}
+        yield Discrepancy(what="place in the input does not agree", where=turn.id, **sides)
     if isinstance(turn, Message) and text_hash(turn.text) != text_hash(own.text):
         yield Discrepancy(what="text does not agree with the input", where=turn.id)
+
+
+def _place(message: Message) -> tuple[str, int | None, str | None] | None:
+    """Where a message stands in its file, whatever folder that is in."""
+    ref = message.source_ref
+    return None if ref is None else (Path(ref.file).name, ref.line, ref.pointer)
 
 
 def _order(part: ReportPart, own: Sequence[str]) -> Iterator[Discrepancy]:
