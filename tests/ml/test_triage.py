@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from undersong.errors import JudgeError
 from undersong.ml import triage
 from undersong.ml.ngrams import GOLDEN, encode
-from undersong.ml.triage import FILE, SHIPPED, load_triage
+from undersong.ml.triage import FILE, SHIPPED, TALK_FILE, RoleTriage, load_triage
 
 MODEL, _ = load_triage()
 PLAIN = ["The build ran at noon.", "Here is the log.", "Three tests failed, two passed."]
@@ -158,3 +158,13 @@ def test_a_file_that_is_no_model_is_refused_with_a_remedy(tmp_path: Path, damage
 
 def test_the_card_names_the_model_that_ships() -> None:
     assert load_triage()[1] in (SHIPPED / "MODEL_CARD.md").read_text(encoding="utf-8")
+
+
+def test_messages_of_agents_go_to_the_model_for_posts_and_all_others_to_that_for_talk() -> None:
+    both = RoleTriage(load_triage()[0], load_triage(file=TALK_FILE)[0])
+    texts = [*PLAIN, PUSHY, " "]
+    agents = [True, False, True, False, True]
+    expected = [(both.posts if agent else both.talk)([text])[0] for text, agent in zip(texts, agents, strict=True)]
+    assert np.array_equal(both(texts, agents), expected, equal_nan=True)
+    assert both([], []).shape == (0,)
+    assert both.threshold_for(0.8).recall >= 0.8

@@ -8,7 +8,7 @@ import pytest
 
 from undersong.datafiles.taxonomy import taxonomy
 from undersong.datafiles.yaml_loader import RULES, file_hash, read
-from undersong.ml.triage import load_triage
+from undersong.ml.triage import TALK_FILE, load_triage
 from undersong.models import TRAITS
 from undersong.scan import load_book
 from undersong.scan.lint import FIRES, PASSES, check_signals, stem
@@ -82,6 +82,7 @@ def test_a_variant_of_a_phrase_has_the_same_stem() -> None:
 def test_the_book_carries_the_hash_of_every_file_it_rests_on() -> None:
     hashes = dict(load_book().hashes)
     assert hashes.pop("triage/triage.model") == load_triage()[1]
+    assert hashes.pop("triage/talk_triage.model") == load_triage(file=TALK_FILE)[1]
     assert {"signals/manipulation.yaml", "structure.yaml", "telemetry.yaml", "routing.yaml"} <= hashes.keys()
     assert all(file_hash(RULES / name) == digest for name, digest in hashes.items())
     assert len([name for name in hashes if name.startswith("signals/")]) == len(list(SIGNALS.glob("*.yaml")))

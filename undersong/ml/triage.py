@@ -24,6 +24,7 @@ FILE = "triage.model"
 SHIPPED = MODELS / "triage"
 LARGEST = 1 << 20  # bytes of a model, unpacked; ours has 400 thousand
 DIGITS = 3  # decimals of a score
+TALK_FILE = "talk_triage.model"
 REMEDY = "train it again (train/triage.py --out DIR), or install undersong again for the shipped model"
 
 Scores = npt.NDArray[np.float64]
@@ -107,19 +108,41 @@ class Triage:
         return raw
 
 
+class RoleTriage(NamedTuple):
+    """Two models in one: ``posts`` for messages of role agent, ``talk`` for those of people and assistants.
+
+    The table of thresholds of ``talk`` holds for both together.
+    """
+
+    posts: Triage
+    talk: Triage
+
+    def __call__(self, texts: Sequence[str], agents: Sequence[bool]) -> Scores:
+        """One probability per text, by the model for its role; nan for a text that is blank."""
+        scores, own = np.zeros(len(texts)), np.array(agents, dtype=bool)
+        for model, places in ((self.posts, np.flatnonzero(own)), (self.talk, np.flatnonzero(~own))):
+            if len(places):
+                scores[places] = model([texts[place] for place in places.tolist()])
+        return scores
+
+    def threshold_for(self, recall: float) -> RecallPoint:
+        """The highest threshold that reached this recall out of fold; the lowest there is where none did."""
+        return self.talk.threshold_for(recall)
+
+
 def triage_bytes(model: Triage) -> bytes:
     """The bytes of the model file: the same model gives the same bytes."""
     return pack(MAGIC, VERSION, model.meta, model.weights.tobytes() + model.idf.tobytes())
 
 
-def load_triage(folder: Path = SHIPPED) -> tuple[Triage, str]:
+def load_triage(folder: Path = SHIPPED, file: str = FILE) -> tuple[Triage, str]:
     """The model in a directory and the SHA-256 of its file, read once; raises JudgeError where it cannot be used."""
-    return _loaded(folder)
+    return _loaded(folder / file)
 
 
 @cache  # whether the folder was named or not, it is one model
-def _loaded(folder: Path) -> tuple[Triage, str]:
-    return read_model(folder / FILE, _parse, REMEDY)
+def _loaded(path: Path) -> tuple[Triage, str]:
+    return read_model(path, _parse, REMEDY)
 
 
 def _parse(data: bytes) -> Triage:

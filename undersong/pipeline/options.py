@@ -13,7 +13,7 @@ import msgspec
 from undersong.core.text import counted
 from undersong.errors import UsageError
 from undersong.judges.limits import RunLimits
-from undersong.ml.triage import Triage
+from undersong.ml.triage import RoleTriage
 from undersong.models import SIGNALS, Conversation
 from undersong.models.verdict import Profile
 from undersong.patterns.significance import ResamplingConfig
@@ -77,7 +77,9 @@ def counter(progress: Progress, step: str, total: int) -> Callable[[], None]:
     return tick
 
 
-def reading_cutoff(demand: DemandHistogram, options: Options, policy: Policy, triage: Triage | None) -> BudgetCutoff:
+def reading_cutoff(
+    demand: DemandHistogram, options: Options, policy: Policy, triage: RoleTriage | None
+) -> BudgetCutoff:
     """Where reading ends: at the recall asked for, at the budget asked for, or at the policy's budget."""
     if options.recall is not None and triage is not None:
         reached = triage.threshold_for(options.recall)

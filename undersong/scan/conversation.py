@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.datafiles.scan_config import SignalRules, StructureRules
-from undersong.ml.triage import Triage
+from undersong.ml.triage import RoleTriage
 from undersong.models import (
     COUNTED,
     NEGATIVE_TRAITS,
@@ -73,11 +73,12 @@ def scan_conversations(
     return results
 
 
-def add_triage(messages: Sequence[Message], scans: Sequence[Scan], model: Triage | None) -> None:
+def add_triage(messages: Sequence[Message], scans: Sequence[Scan], model: RoleTriage | None) -> None:
     """Fill in the triage scores of Scans that nobody has seen yet; with more messages at once it is faster."""
     if model is None:
         return
-    for scan, score in zip(scans, model([message.text for message in messages]).tolist(), strict=True):
+    scores = model([message.text for message in messages], [message.role == "agent" for message in messages])
+    for scan, score in zip(scans, scores.tolist(), strict=True):
         if not isnan(score):
             _fill(scan, "triage", score)
 

@@ -13,7 +13,7 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation
 from undersong.datafiles import yaml_loader
 from undersong.datafiles.scan_config import ROUTING, RoutingRules, StructureRules, TelemetryRules, routing_rules
 from undersong.ml.triage import FILE as TRIAGE_FILE
-from undersong.ml.triage import Triage, load_triage
+from undersong.ml.triage import TALK_FILE, RoleTriage, load_triage
 from undersong.models import Hit
 from undersong.scan.ngram_loops import LoopFinder
 from undersong.scan.text_batch import TextBatch
@@ -158,7 +158,7 @@ class SignalBook:
         telemetry: TelemetryRules,
         routing: RoutingRules,
         hashes: dict[str, str],
-        triage: Triage | None = None,
+        triage: RoleTriage | None = None,
     ) -> None:
         self.phrases = tuple(phrases)
         self.structure, self.telemetry, self.routing, self.hashes = structure, telemetry, routing, hashes
@@ -227,9 +227,9 @@ def load_book() -> SignalBook:
         for path in [*paths, STRUCTURE, TELEMETRY, ROUTING]
     }
     telemetry = yaml_loader.read(TELEMETRY, TelemetryRules)
-    triage, sha256 = load_triage()
-    hashes[f"triage/{TRIAGE_FILE}"] = sha256
-    return SignalBook(phrases, structure, telemetry, routing_rules(), hashes, triage)
+    (posts, posts_hash), (talk, talk_hash) = load_triage(), load_triage(file=TALK_FILE)
+    hashes |= {f"triage/{TRIAGE_FILE}": posts_hash, f"triage/{TALK_FILE}": talk_hash}
+    return SignalBook(phrases, structure, telemetry, routing_rules(), hashes, RoleTriage(posts, talk))
 
 
 def _outermost(hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -58,7 +58,7 @@ class TriageCorpus:
 class TriageRidge:
     """A ridge on some rows of a corpus: raw scores for any rows, or weights for the model file."""
 
-    def __init__(self, corpus: TriageCorpus, rows: Indices, extra: Array | None = None) -> None:
+    def __init__(self, corpus: TriageCorpus, rows: Indices, extra: Array | None = None, alpha: float = ALPHA) -> None:
         self._corpus, self._rows, self._extra = corpus, rows, extra
         authors = corpus.authors[rows]
         pairs = zip(corpus.blocks, FEWEST_AUTHORS, strict=True)
@@ -66,7 +66,7 @@ class TriageRidge:
         self._features = [tfidf(block[rows], idf) for block, idf in zip(corpus.blocks, self._idf, strict=True)]
         kernel = self._kernel(rows)
         target = _targets(corpus.labels[rows])
-        self._dual: Array = np.linalg.solve(kernel + ALPHA * np.eye(len(rows)), target - target.mean())
+        self._dual: Array = np.linalg.solve(kernel + alpha * np.eye(len(rows)), target - target.mean())
 
     def raw(self, rows: Indices) -> Array:
         """Raw scores (rows), centred near 0."""
@@ -96,16 +96,16 @@ class TriageRidge:
 EXTRA_SHARE = 0.03  # of dense features in the kernel, for the comparison that bench/triage.py prints
 
 
-def train(rows: Sequence[LabelledMessage]) -> tuple[Triage, Array]:
+def train(rows: Sequence[LabelledMessage], alpha: float = ALPHA) -> tuple[Triage, Array]:
     """The model from all rows, and each row's probability by a model of the same making that never saw its author.
 
     Both go through one calibration. It only rises, so it moves no message past another.
     """
     corpus = TriageCorpus(rows)
-    raw = out_of_fold(corpus)
+    raw = out_of_fold(corpus, alpha=alpha)
     slope, intercept = platt(raw, corpus.harmful)
     unseen = probability(raw, slope, intercept)
-    weights, scales, idf = TriageRidge(corpus, np.arange(len(rows))).weights()
+    weights, scales, idf = TriageRidge(corpus, np.arange(len(rows)), alpha=alpha).weights()
     meta = TriageMetadata(
         features=triage.FEATURES_VERSION,
         slope=slope,
@@ -119,11 +119,11 @@ def train(rows: Sequence[LabelledMessage]) -> tuple[Triage, Array]:
     return Triage(meta, weights, idf), unseen
 
 
-def out_of_fold(corpus: TriageCorpus, extra: Array | None = None) -> Array:
+def out_of_fold(corpus: TriageCorpus, extra: Array | None = None, alpha: float = ALPHA) -> Array:
     """Raw scores of every row, each fold by a fit on the other folds' authors; ``extra`` are dense features."""
     raw = np.zeros(len(corpus.harmful))
     for seen, unseen in split(corpus.authors):
-        raw[unseen] = TriageRidge(corpus, seen, extra).raw(unseen)
+        raw[unseen] = TriageRidge(corpus, seen, extra, alpha).raw(unseen)
     return raw
 
 
