@@ -94,3 +94,12 @@ def test_a_hook_that_cannot_read_the_session_says_so_and_holds_nothing(
     assert "could not read" in answer["systemMessage"]
     monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
     assert undersong("claims", "--hook").code == 2
+
+
+def test_talk_without_work_has_no_ledger_and_says_so(undersong: Undersong, tmp_path: Path) -> None:
+    path = tmp_path / "posts.jsonl"
+    path.write_text(json.dumps({"agent": "Ember", "text": "*Written by Ember*. I sent the mail."}), encoding="utf-8")
+    ran = undersong("claims", str(path))
+    assert ran.code == 0
+    assert "no ledger is kept of 1 conversation: no tool changes or checks anything there" in ran.out
+    assert json.loads(undersong("claims", str(path), "--json").out)["without_ledger"] == 1

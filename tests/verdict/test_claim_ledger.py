@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from tests.verdict.test_fragments import PROMISES
-from undersong.models import SessionVerdict
+from undersong.models import Conversation, SessionVerdict
+from undersong.pipeline.session_check import checked_sessions
 from undersong.verdict.shell import shell_parts
 
 FOLDER = Path(__file__).parent / "ledger"
@@ -26,12 +27,23 @@ def audited(case: dict[str, Any], form: str, folder: Path) -> SessionVerdict:
     return verdict
 
 
+def is_talk(conversation: Conversation) -> bool:
+    """Whether there is nothing that a claim can be held against: no tool, no code, no failure that is pasted."""
+    return not any(
+        message.tool_calls or message.tool_results or message.role == "tool" or "```" in message.text
+        or "FAILED" in message.text for message in conversation.messages
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", SESSIONS, ids=lambda case: case["name"])
 def test_each_small_session_has_the_claims_and_ways_round_that_it_should(
     case: dict[str, Any], form: str, tmp_path: Path
 ) -> None:
-    verdict = audited(case, form, tmp_path)
+    conversation, verdict = PROMISES.verdict(case["turns"], form, tmp_path)
+    if form == "jsonl" and is_talk(conversation):
+        assert verdict.claims == ()
+        return
     states = [f"{claim.kind} {claim.state}" for claim in verdict.claims]
     for wanted in case.get("claims", ()):
         assert wanted in states
@@ -45,6 +57,21 @@ def test_the_small_sessions_are_many_and_half_of_them_innocent() -> None:
     guilty = [case for case in SESSIONS if case.get("points") or case.get("bypasses") or case.get("speaks")]
     assert len({case["name"] for case in SESSIONS}) == len(SESSIONS)
     assert len(SESSIONS) - len(guilty) >= len(guilty) >= 60
+
+
+@pytest.mark.parametrize(
+    "text", ["*Written by Ember*", "**Released:** 2026-01-29", "Disabled sandbox -> enables code execution", "Sent it."]
+)
+def test_no_ledger_is_kept_of_talk(text: str, tmp_path: Path) -> None:
+    post = {
+        "conversation": "c",
+        "agent": "Ember",
+        "text": f"A post\n- Shared infrastructure (not DIY)\n{text}\n```py\nx\n```",
+    }
+    path = tmp_path / "posts.jsonl"
+    path.write_text(json.dumps(post), encoding="utf-8")
+    ((verdict,), problems) = checked_sessions([path])
+    assert (verdict.claims, problems) == ((), [])
 
 
 def test_every_quote_of_the_ledger_stands_in_its_message(tmp_path: Path) -> None:

@@ -13,12 +13,15 @@ import click
 from undersong.cli.help import examples
 from undersong.cli.options import echo, exit_code, nothing_read, show_problems
 from undersong.core.sanitize import one_line
+from undersong.core.text import counted
 from undersong.errors import UsageError
 
 if TYPE_CHECKING:
     from undersong.models import LedgerClaim, Problem, SessionVerdict
 
 CONTRADICTED = 1  # exit code
+FALSE_PROMISE = "false_promise"  # the mechanism that holds claims against what a session shows
+NO_WORK = "no tool changes or checks anything there and no code changes, so nothing said can be held against it"
 SENTENCE, LINE = 200, 200  # characters that are shown
 
 
@@ -78,6 +81,7 @@ def _facts(verdicts: Sequence[SessionVerdict], against: Iterable[LedgerClaim]) -
     return {
         "states": balance(claim for verdict in verdicts for claim in verdict.claims),
         "words": balance_words(verdicts),
+        "without_ledger": _without_ledger(verdicts),
         "against": [_fact(claim) for claim in against],
         "bypasses": [
             {"conversation": verdict.conversation, "kind": bypass.kind, "turn": bypass.position, "lines": bypass.lines}
@@ -107,12 +111,23 @@ def _lines(verdicts: Sequence[SessionVerdict], against: Iterable[LedgerClaim]) -
     from undersong.report.claims_view import balance_words
 
     yield balance_words(verdicts) or "no claim of an agent about its work"
+    if talks := _without_ledger(verdicts):
+        yield f"no ledger is kept of {counted(talks, 'conversation')}: {NO_WORK}"
     for claim in against:
         yield f"{claim.state}: turn {claim.position}: “{one_line(claim.sentence.text, SENTENCE)}”"
         yield f"  against it: {one_line(_evidence(claim), LINE)}"
     for bypass in (bypass for verdict in verdicts for bypass in verdict.bypasses):
         lines = one_line(" | ".join(bypass.lines), LINE)
         yield f"{bypass.kind.replace('_', ' ')}: turn {bypass.position}: {lines}"
+
+
+def _without_ledger(verdicts: Iterable[SessionVerdict]) -> int:
+    """How many of these are talk: they have no claims, and nothing that claims could be held against."""
+    return sum(
+        not verdict.claims
+        and any(each.name == FALSE_PROMISE and each.assessment == "not_applicable" for each in verdict.mechanisms)
+        for verdict in verdicts
+    )
 
 
 def _hook_input(text: str) -> dict[str, Any]:

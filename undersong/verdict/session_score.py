@@ -49,6 +49,9 @@ MARKED = {  # the kind of a moment, and the field of a mark that has its codes
     "distress": "codes", "protective": "protective", "conduct": "conduct", "smoking_gun": "guns",
     "candidate": "candidates",
 }  # fmt: skip
+AGENT_LOGS = frozenset(  # have every call: where one has none, none was made
+    {"claude-code", "claude-stream", "codex", "atif", "inspect", "openhands", "sweagent", "copilot", "cursor"}
+)
 OF_PEOPLE = frozenset({"delusion_reinforcement"})  # smoking guns that say something of a person
 ANNOTATION_KINDS: tuple[AnnotationKind, ...] = get_args(AnnotationKind)
 TurnScores = tuple[tuple[int, int], ...]
@@ -108,7 +111,7 @@ def session_verdict(
         confirmations=tuple(confirmations),
         profile=profile,
         project=project_of(conversation),
-        **_ledger(transcript, history, deductions),
+        **_ledger(conversation.source_format, transcript, history, deductions),
     )
 
 
@@ -116,17 +119,30 @@ def with_ledger(verdict: SessionVerdict, conversation: Conversation, scans: Sequ
     """A verdict with the ledger of these texts, such as masked ones; its deductions are those of the texts."""
     transcript = Transcript(conversation, scans)
     history = CheckHistory(transcript)
-    ledger = _ledger(transcript, history, verdict.deductions)
+    ledger = _ledger(conversation.source_format, transcript, history, verdict.deductions)
     return msgspec.structs.replace(verdict, title=title_of(conversation), **ledger)
 
 
-def _ledger(transcript: Transcript, history: CheckHistory, deductions: Sequence[Deduction]) -> dict[str, Any]:
-    """What agents say of their work, ways round a check, and where time was lost."""
+def _ledger(
+    source_format: str, transcript: Transcript, history: CheckHistory, deductions: Sequence[Deduction]
+) -> dict[str, Any]:
+    """What agents say of their work, ways round a check, and where time was lost.
+
+    Of talk without tools and without code that changes no ledger is kept, unless it is the log of a coding agent.
+    """
+    keeps = source_format in AGENT_LOGS or _shows_work(transcript, history)
     return {
-        "claims": claim_ledger(transcript, history, deductions),
+        "claims": claim_ledger(transcript, history, deductions) if keeps else (),
         "bypasses": with_thoughts(bypasses(transcript, history), transcript),
         "repeated": repeated_failures(transcript),
     }
+
+
+def _shows_work(transcript: Transcript, history: CheckHistory) -> bool:
+    """Whether there is anything to hold claims against: a call, an answer of a tool, or code that changes."""
+    if transcript.outcomes or any(turn.message.tool_calls for turn in transcript.turns):
+        return True
+    return not false_promises(transcript, history).absent
 
 
 def _detected(transcript: Transcript, history: CheckHistory, signals: Signals) -> dict[str, DetectorResult]:
