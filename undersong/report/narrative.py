@@ -19,6 +19,7 @@ from undersong.models import (
     by_pattern,
 )
 from undersong.report.sequence_words import reading_words
+from undersong.report.sureness import tenths_words
 from undersong.routing.budget import at_most
 from undersong.rows.corpus_scales import signals_above_null
 
@@ -425,7 +426,7 @@ def basis_words(draws: int, family: int, tested: int) -> tuple[str, ...]:
 def _confidence_words(finding: Finding) -> str:
     if finding.confidence is None:
         return "a lead: how often such a finding is true was not measured"
-    words = f"confidence {finding.confidence:.2f}: of 100 such findings in the reference sets as many are true"
+    words = f"confidence {finding.confidence:.1f}: {tenths_words(finding.confidence)}"
     return f"a lead, {words}" if finding.is_lead else words
 
 

@@ -18,6 +18,7 @@ from undersong.report.alignment_words import confirmed_violations, constraint_na
 from undersong.report.escape import own_name
 from undersong.report.opening_sentences import sentences
 from undersong.report.order import order_findings, order_sessions
+from undersong.report.sureness import sure_words
 from undersong.report.work_view import duration_words
 
 SHOWN_LET_GO = 2  # look-alikes that a first screen names
@@ -152,7 +153,7 @@ def finding_point(finding: Finding) -> Point:
     return Point(
         kind="finding",
         sentence=f"{_sentence(count)} from {who}{whom}{days} {verb} consistent with {what}.",
-        sure=_sure(finding.confidence),
+        sure=sure_words(finding),
         quote=strongest.text if strongest else "",
         speaker=who,
         conversation=_home(finding, strongest),
@@ -171,14 +172,6 @@ def _home(finding: Finding, quote: Quote | None) -> str:
 
 def _a_title(finding: Finding) -> str:
     return one_line(finding.title, 80).lower()
-
-
-def _sure(confidence: float | None) -> str:
-    words = sentences()
-    if confidence is None:
-        return words.how_sure["unmeasured"]
-    word = next(each.word for each in words.sure if confidence >= each.least)
-    return words.how_sure["measured"].format(word=word, share=round(100 * confidence))
 
 
 def _days(start: datetime | None, end: datetime | None) -> str:

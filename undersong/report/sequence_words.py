@@ -9,6 +9,7 @@ from typing import Any
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, Finding
+from undersong.report.sureness import counts_words
 
 
 def reading_options(parameters: Mapping[str, Any]) -> str:
@@ -42,6 +43,5 @@ def reading_words(finding: Finding) -> str:
     read = f"{', '.join(finding.judges)} read the sequence and named it with {certainty}"
     if finding.confidence is None:
         return f"{read}; how often that is right was not measured"
-    share = f"where {finding.measures.get('prevalence', 0):.2g} of all speakers show a shape"
-    counted_from = "as often as readers of the reference conversations were right with it"
-    return f"{read}; {counted_from}, about {100 * finding.confidence:.0f} of 100 such findings are true {share}"
+    share = f"{100 * finding.measures.get('prevalence', 0):.2g} of 100 speakers"
+    return f"{read}; {counts_words(round(finding.measures['certainty']))}, where {share} are assumed to show a shape"
