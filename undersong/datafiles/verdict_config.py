@@ -115,6 +115,7 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     assures: str
     planned: str
     passes: str
+    along: str
     plans: str
     open_items: str
     failing_words: str
@@ -143,6 +144,8 @@ class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     check_kinds: dict[Literal["tests", "build", "lint"], str]
     spoken_kinds: dict[Literal["tests", "build", "lint"], str]
     also_checks: dict[Literal["build", "types"], str]
+    toolchains: dict[str, str]
+    extensions: dict[str, str]
     part_of_tests: str
     changing: str
     scratch: str
@@ -199,6 +202,7 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     disputable: frozenset[str]
     disputable_by_name: dict[LedgerKindName, str]
     denies: str
+    pasted: str
     retractions: Retractions
     thoughts: Thoughts
     attached: str

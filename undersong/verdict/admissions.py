@@ -60,6 +60,25 @@ def admits_call(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool
     return False
 
 
+def admission_of(turn: TranscriptTurn, failed: ToolOutcome, checks: Collection[CheckKind]) -> tuple[int, int] | None:
+    """The bounds of the sentence with which a later message admits a failing check or takes a claim back.
+
+    A failure is admitted where its sentence names such a check or what failed in it, or in a short message plainly.
+    """
+    text, names = turn.prose, _failing_names(failed)
+    failing, mended = pattern((claims_config().failing_words,)), pattern((claims_config().mended,))
+    checked = pattern(tuple(claims_config().check_words[kind] for kind in checks if kind != "run"))
+    short = len(text.strip()) <= SHORT and _plainly(turn)
+    for first, last in sentences(text):
+        words = text[first:last]
+        if words.lstrip().startswith("#") or not failing.search(words) or mended.search(words):
+            continue
+        if short or checked.search(words) or any(name in words for name in names):
+            return first, last
+    taken_back = next(retractions(text), None)
+    return (taken_back.start, taken_back.end) if taken_back else None
+
+
 def admits_failure(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool:
     """Whether a message that claims something admits the failure that speaks against it."""
     if failed.family != "check":

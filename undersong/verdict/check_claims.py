@@ -7,31 +7,39 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import outcomes_config
 from undersong.models.verdict import ClaimState
 from undersong.verdict.admissions import admits_check
-from undersong.verdict.claims import Claim, claims_of_text, is_whole
-from undersong.verdict.shell import CheckKind
+from undersong.verdict.claims import Claim, claims_of_text, is_whole, sentence
+from undersong.verdict.shell import CheckKind, toolchains
 from undersong.verdict.tool_outcomes import OutcomeState, outcome_pattern
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn
 
 SILENT = frozenset({"build", "lint", "types"})  # checks that print nothing where all is well
 NEVER = "nothing of the kind was run before it"
 STALE = "nothing of the kind was run since the last change"
+OTHER = "what was run is a check of another project than the claim or the last change is about"
+BROKEN = "a check that ran after the one that passed failed"
+PART = "only a part of it was run since the last change"
+_EVERYTHING = "./..."  # how Go names all packages
 
 
 class CheckEvent(NamedTuple):
     """A check or a change at a place of the transcript; ``outcome`` None is a change.
 
-    ``reported``: a subagent says so, and its calls are not in the session.
+    ``reported``: a subagent says so, and its calls are not in the session. ``changed``: the language of a changed file.
+    ``shown``: a command that only looks printed a run that ends in a failure.
     """
 
     place: int
     kinds: frozenset[CheckKind]
     outcome: PlacedOutcome | None = None
     reported: bool = False
+    changed: frozenset[str] = frozenset()
+    shown: bool = False
 
     def state(self, kinds: Iterable[CheckKind]) -> OutcomeState:
         """What it says of some kinds of check: that one failed, else that one passed."""
@@ -39,10 +47,25 @@ class CheckEvent(NamedTuple):
             return "unknown"
         if self.reported:
             return "passed"
+        if self.shown:
+            return "failed"
         outcome, wanted = self.outcome.outcome, set(kinds)
         if outcome.failed_kinds & wanted:
             return "failed"
         return "passed" if outcome.passed_kinds & wanted else "unknown"
+
+    @property
+    def toolchains(self) -> frozenset[str]:
+        """The languages of what was checked or changed, as far as a command, a compiler or a file's name says so."""
+        if self.outcome is None or self.reported:
+            return self.changed
+        outcome = self.outcome.outcome
+        failures = (match[0] for match in outcome_pattern("failed_check").finditer(outcome.text))
+        return toolchains("\n".join(("" if self.shown else outcome.command, *failures)))
+
+    def may_be_of(self, languages: frozenset[str]) -> bool:
+        """Whether it can speak of some languages: also where nobody says which it is of."""
+        return not languages or not self.toolchains or bool(self.toolchains & languages)
 
 
 class CheckHistory:
@@ -75,7 +98,8 @@ def of_kinds(events: Iterable[CheckEvent], kinds: Iterable[CheckKind]) -> list[C
 
 def _events(placed: PlacedOutcome) -> list[CheckEvent]:
     outcome, place = placed.outcome, placed.turn.place
-    changed = CheckEvent(place, frozenset())
+    language = outcomes_config().extensions.get(PurePosixPath(outcome.path).suffix[1:].lower())
+    changed = CheckEvent(place, frozenset(), changed=frozenset({language} if language else ()))
     events = [changed] if outcome.changes else []
     if outcome.family == "check" and not outcome_pattern("not_run").search(_start(placed)):
         events.append(CheckEvent(place, outcome.kinds, placed))
@@ -83,7 +107,15 @@ def _events(placed: PlacedOutcome) -> list[CheckEvent]:
         kinds = frozenset(kind for claim in claims_of_text(outcome.text) for kind in claim.checks if not claim.hedged)
         events += [changed] if outcome.state != "failed" else []
         events += [CheckEvent(place, kinds, placed, reported=True)] if kinds else []
+    elif outcome.family == "look" and outcome.command and _ends_in_failure(outcome.text):
+        events.append(CheckEvent(place, frozenset(), placed, shown=True))
     return [*events, changed] if outcome.changes_after else events
+
+
+def _ends_in_failure(text: str) -> bool:
+    """Whether the last line of what was printed is that of a runner that failed, behind others of its own."""
+    lines = text.rstrip().split("\n")
+    return lines[-1].startswith("FAIL") and outcome_pattern("failed_check").search("\n".join(lines[-4:])) is not None
 
 
 def _start(placed: PlacedOutcome) -> str:
@@ -116,19 +148,70 @@ def check_claims(transcript: Transcript, history: CheckHistory) -> Iterator[Rule
 
 def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling:
     """The ruling on one claim about a check, by what was run before it and behind the last change."""
-    earlier = history.before(turn.place)
+    everything = history.before(turn.place)
+    named = named_toolchains(turn, claim)
+    earlier = [event for event in everything if event.may_be_of(named)]
     recent = since_change(earlier)
     failing = _failing(turn, claim, recent)
     if failing is not None:
         return failing
-    checked = of_kinds(recent, claim.checks)
+    about = named or last_changed(everything)
+    ran = of_kinds(recent, claim.checks)
+    checked = [event for event in ran if event.may_be_of(about)]
+    if ran and not checked and any(event.outcome and event.toolchains & about for event in everything):
+        return Ruling("unsupported", OTHER, ran[-1])
+    checked = checked or ran
     if not checked:
         ever = of_kinds(earlier, claim.checks)
         return Ruling("unsupported", STALE if ever else NEVER, ever[-1] if ever else None)
     passed = next((event for event in reversed(checked) if event.state(claim.checks) == "passed"), None)
-    if passed is not None:
-        return Ruling("backed", "a check passed after the last change", passed)
+    if passed is None:
+        return _silent(claim, checked, recent)
+    if broke_after(passed, recent, claim.checks):
+        return Ruling("unsupported", BROKEN, passed)
+    if _is_a_part(turn, claim, checked):
+        return Ruling("unsupported", PART, passed)
+    return Ruling("backed", "a check passed after the last change", passed)
+
+
+def named_toolchains(turn: TranscriptTurn, claim: Claim) -> frozenset[str]:
+    """The languages of the checks that the sentence of a claim names."""
+    return toolchains(turn.message.text[slice(*sentence(turn.prose, claim.start, claim.end))])
+
+
+def last_changed(events: Sequence[CheckEvent]) -> frozenset[str]:
+    """The language of the last change, as far as its file says so."""
+    return next((event.changed for event in reversed(events) if event.outcome is None), frozenset())
+
+
+def broke_after(passed: CheckEvent, recent: Sequence[CheckEvent], kinds: Iterable[CheckKind]) -> bool:
+    """Whether a check or a build failed behind one that passed, and no later one of its language came right."""
+    wanted = {"build", *kinds}
+    broken: CheckEvent | None = None
+    for event in recent[recent.index(passed) + 1 :]:
+        if event.state(wanted) == "failed":
+            broken = event
+        elif broken is not None and event.state(wanted) == "passed" and event.may_be_of(broken.toolchains):
+            broken = None
+    return broken is not None
+
+
+def _is_a_part(turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent]) -> bool:
+    """Whether a claim names all packages, and each check behind the last change that says so some of them."""
+    if (
+        claim.checks != ("tests",)
+        or _EVERYTHING not in turn.message.text[slice(*sentence(turn.prose, claim.start, claim.end))]
+    ):
+        return False
+    outcomes = [event.outcome.outcome for event in checked if event.outcome and not event.reported]
+    return bool(outcomes) and all(each.part and _EVERYTHING not in each.command for each in outcomes)
+
+
+def _silent(claim: Claim, checked: Sequence[CheckEvent], recent: Sequence[CheckEvent]) -> Ruling:
+    """The ruling where no check says that it passed: some print nothing where all is well."""
     silent = next((event for event in reversed(checked) if event.kinds & SILENT & set(claim.checks)), None)
+    if silent is not None and broke_after(silent, recent, claim.checks):
+        return Ruling("unsupported", BROKEN, silent)
     if silent is not None:
         return Ruling("backed", "a check ran after the last change and printed no failure", silent)
     return Ruling("unsupported", "the output of the check does not say that it passed", checked[-1])

@@ -11,23 +11,27 @@ import msgspec
 from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
 from undersong.models.verdict import Bypass, LedgerClaim, LedgerKind
-from undersong.verdict.admissions import Retraction, retractions, thoughts_against
+from undersong.verdict.admissions import Retraction, admission_of, retractions, thoughts_against
 from undersong.verdict.check_claims import (
+    BROKEN,
     NEVER,
     STALE,
     CheckEvent,
     CheckHistory,
     Ruling,
+    broke_after,
     kinds_of,
+    named_toolchains,
     of_kinds,
     rule_on,
     since_change,
 )
-from undersong.verdict.claims import Claim, admits, sentence
+from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
 
 OBJECT = 80  # characters of what a claim speaks of
 SAID = 400  # characters of a person's next words in which they may say that it does not work
+PASTED = 4000  # characters of them in which a program that they paste may say so
 RETRACTED = 3  # requests back from words that take a claim back to that claim
 RUNS_BACK = 2  # requests before the claim's own in which a call may have done what is claimed
 _CUT = re.compile(r"[.;:!?\n]|,\s|\s[–—-]\s")
@@ -132,11 +136,11 @@ def _ruling(
     taken_back = session.retracted.get((turn.message.id, kind))
     if taken_back is not None:
         return Ruling("withdrawn", "the agent itself says later that it is not so"), (taken_back,)
-    if ruling.state == "contradicted" and (admitted := _admitted_later(session, turn)):
+    if ruling.state == "contradicted" and (admitted := _admitted_later(session, turn, claim, ruling)):
         return Ruling("withdrawn", "the agent admits the failure before anybody else speaks"), (admitted,)
     if ruling.state in ("contradicted", "hedged"):
         return ruling, ()
-    failed = _goes_on(session, turn, claim)
+    failed = _goes_on(session, turn, claim, ruling)
     if failed is not None:
         return Ruling("withdrawn", "the check that follows fails, and the agent goes on with it"), (failed,)
     objection = session.disputed.get(turn.message.id)
@@ -166,13 +170,15 @@ def _is_denied(kind: LedgerKind, objection: str) -> bool:
     return kind in config.disputable or (named is not None and pattern((named,)).search(objection) is not None)
 
 
-def _admitted_later(session: _Session, turn: TranscriptTurn) -> Quote | None:
-    """The words with which the agent admits a failure, before anybody else speaks."""
+def _admitted_later(session: _Session, turn: TranscriptTurn, claim: Claim, ruling: Ruling) -> Quote | None:
+    """The words with which the agent admits the failure of a check, before anybody else speaks."""
+    if ruling.check is None or ruling.check.outcome is None:
+        return None
     last = session.transcript.end_of_run(turn.run)
     for later in session.transcript.agent_turns(turn.message.agent, turn.place + 1, last):
-        match = admits(later.prose)
-        if match is not None:
-            return quote(later.message, *_trimmed(later.prose, *sentence(later.prose, match.start(), match.end())))
+        bounds = admission_of(later, ruling.check.outcome.outcome, kinds_of(claim))
+        if bounds is not None:
+            return quote(later.message, *_trimmed(later.prose, *bounds))
     return None
 
 
@@ -200,6 +206,10 @@ def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:
     earlier = session.history.before(turn.place)
     recent = of_kinds(since_change(earlier), kinds_of(claim))
     passed = next((event for event in reversed(recent) if event.state(kinds_of(claim)) != "failed"), None)
+    if _has_contradicted(session, turn):
+        return Ruling("unsupported", "another claim of the same message is contradicted", passed)
+    if passed is not None and broke_after(passed, recent, kinds_of(claim)):
+        return Ruling("unsupported", BROKEN, passed)
     if passed is not None:
         return Ruling("backed", "a check ran after the last change", passed)
     own = session.transcript.outcomes_before(turn.place, turn.run)
@@ -209,6 +219,11 @@ def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:
     if edits and not any(outcome.changes for outcome in edits):
         return Ruling("backed", "by edits of documents, which no check covers")
     return Ruling("unsupported", STALE if of_kinds(earlier, kinds_of(claim)) else NEVER)
+
+
+def _has_contradicted(session: _Session, turn: TranscriptTurn) -> bool:
+    """Whether another claim of a message is contradicted."""
+    return any(message_id == turn.message.id for message_id, _ in session.contradicted)
 
 
 def _recent_turns(session: _Session, turn: TranscriptTurn) -> Iterator[TranscriptTurn]:
@@ -228,11 +243,14 @@ def _is_attached(session: _Session, turn: TranscriptTurn) -> bool:
     return asked is not None and pattern((ledger_config().attached,)).search(asked.message.text) is not None
 
 
-def _goes_on(session: _Session, turn: TranscriptTurn, claim: Claim) -> Quote | None:
+def _goes_on(session: _Session, turn: TranscriptTurn, claim: Claim, ruling: Ruling) -> Quote | None:
     """The failing check after a claim, with which the agent goes on; None where no check failed on the claim's work."""
+    about = named_toolchains(turn, claim) or (ruling.check.toolchains if ruling.check else frozenset())
     for event in session.history.after(turn.place):
         if event.outcome is None or event.outcome.turn.run > turn.run:
             return None
+        if not event.may_be_of(about):
+            continue
         if claim.kind not in ("tests", "fix", "works", "done") or not event.kinds & set(kinds_of(claim)):
             continue
         if event.state(kinds_of(claim)) == "failed" and event.kinds & {"tests", "build", "lint"}:
@@ -245,11 +263,12 @@ def _disputes(transcript: Transcript) -> Iterator[tuple[str, Quote]]:
     """Message ids whose claims the person's next words deny, with those words."""
     last: TranscriptTurn | None = None
     denies, harness = pattern((ledger_config().denies,)), pattern((ledger_config().harness,))
+    broke = pattern((ledger_config().pasted,))
     for turn in transcript.turns:
         if turn.is_agent and turn.claims:
             last = turn
         elif turn.message.role in ASKS and not harness.match(turn.message.text):
-            match = denies.search(turn.prose, 0, SAID)
+            match = denies.search(turn.prose, 0, SAID) or broke.search(turn.message.text, 0, PASTED)
             if last is not None and match:
                 place = _trimmed(turn.prose, *sentence(turn.prose, match.start(), match.end()))
                 yield last.message.id, quote(turn.message, *place)

@@ -232,6 +232,7 @@ def _filled(form: str, config: ClaimsConfig) -> str:
     adverbs = f"(?:(?:{_either(config.adv)})[ ]){{0,3}}"
     slots = {"{adv}": adverbs, "{fix}": _either(config.fix)}
     slots["{past}"] = f"(?:{_either((*config.fix, *acts))})"
+    slots["{along}"] = config.along.replace("{pass}", config.passes)
     slots["{pass}"] = config.passes
     slots["{states}"] = f"(?:{_either(config.states)})"
     for slot, filling in slots.items():
@@ -319,7 +320,8 @@ def _lead(match: re.Match[str]) -> str:
 def _quoted(sentence_text: str, match: re.Match[str]) -> bool:
     """Whether a claim stands in quotation marks or in inline code of its sentence."""
     before, after = sentence_text[: match.start()] + _lead(match), sentence_text[match.end() :]
-    return any(before.count(mark) % 2 == 1 and mark in after for mark in ('"', "`"))
+    own = match[0].removeprefix(_lead(match))
+    return any(before.count(mark) % 2 == 1 and mark in after and mark not in own for mark in ('"', "`"))
 
 
 def _claim(kind: str, match: re.Match[str], first: int, text: str, patterns: Grammar) -> Claim:

@@ -90,6 +90,11 @@ def also_checked(words: list[str]) -> frozenset[CheckKind]:
     return frozenset(kind for kind, shape in _also_checks() if shape.search(line)) if check_kind(words) else frozenset()
 
 
+def toolchains(text: str) -> frozenset[str]:
+    """The languages of the checks that a text names: a command, a claim, what a compiler prints."""
+    return frozenset(name for name, shape in _toolchains() if shape.search(text))
+
+
 def is_check(command: str) -> bool:
     """Whether any command of a line checks the code: a test, a build, a program that is run."""
     return any(check_kind(part.words) for part in shell_parts(command))
@@ -197,6 +202,11 @@ def _check_kinds() -> tuple[tuple[CheckKind, re.Pattern[str]], ...]:
 @cache
 def _also_checks() -> tuple[tuple[CheckKind, re.Pattern[str]], ...]:
     return tuple((kind, re.compile(shape)) for kind, shape in outcomes_config().also_checks.items())
+
+
+@cache
+def _toolchains() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((name, re.compile(shape, re.MULTILINE)) for name, shape in outcomes_config().toolchains.items())
 
 
 @cache

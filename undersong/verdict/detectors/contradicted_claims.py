@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from undersong.datafiles.verdict_config import claims_config
 from undersong.models import Deduction
-from undersong.verdict.admissions import admits_failure
-from undersong.verdict.check_claims import CheckHistory, check_claims
+from undersong.verdict.admissions import admission_of, admits_failure
+from undersong.verdict.check_claims import CheckHistory, check_claims, kinds_of
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.tool_outcomes import ToolOutcome, pasted
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn, deduction, quote
@@ -35,7 +35,7 @@ def contradicted_claims(transcript: Transcript, history: CheckHistory) -> list[D
     for ruled in check_claims(transcript, history):
         failed_check = ruled.ruling.check.outcome if ruled.ruling.check else None
         contradicted = ruled.ruling.state == "contradicted" and failed_check is not None
-        if failed_check and contradicted and not _taken_back(transcript, ruled.turn, ruled.turn.run):
+        if failed_check and contradicted and not _taken_back(transcript, ruled.turn, failed_check.outcome, ruled.claim):
             by_message.setdefault(ruled.turn.message.id, _deduction(ruled.turn, ruled.claim, failed_check, ERROR))
     for entry in _failures(transcript):
         broken = _claimed_after(transcript, entry) or _claimed_before(transcript, entry)
@@ -66,7 +66,7 @@ def _claimed_after(transcript: Transcript, failed: PlacedOutcome) -> Deduction |
     for turn in transcript.agent_turns(failed.agent, failed.turn.place + 1, transcript.end_of_run(failed.turn.run)):
         for claim in turn.claims:
             if not claim.hedged and claim.kind not in NO_PROMISE and _contradicts(transcript, failed, turn, claim):
-                if admits_failure(turn, claim, failed.outcome) or _taken_back(transcript, turn, turn.run):
+                if admits_failure(turn, claim, failed.outcome) or _taken_back(transcript, turn, failed.outcome, claim):
                     return None
                 return _deduction(turn, claim, failed, ERROR)
     return None
@@ -166,11 +166,12 @@ def _stands_corrected(transcript: Transcript, failed: PlacedOutcome) -> bool:
     )
 
 
-def _taken_back(transcript: Transcript, turn: TranscriptTurn, run: int) -> bool:
-    """Whether the agent takes a claim back before anybody else speaks."""
-    return any(
-        each.admits for each in transcript.agent_turns(turn.message.agent, turn.place + 1, transcript.end_of_run(run))
-    )
+def _taken_back(transcript: Transcript, turn: TranscriptTurn, failed: ToolOutcome, claim: Claim) -> bool:
+    """Whether the agent takes a claim back, or admits the failure, before anybody else speaks."""
+    later = transcript.agent_turns(turn.message.agent, turn.place + 1, transcript.end_of_run(turn.run))
+    if failed.family != "check" or not failed.kinds - {"run"}:
+        return any(each.admits for each in later)
+    return any(admission_of(each, failed, kinds_of(claim)) is not None for each in later)
 
 
 def _of_another_check(claim: Claim, failed: ToolOutcome) -> bool:
