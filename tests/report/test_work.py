@@ -34,7 +34,7 @@ def write(path: Path, *sessions: dict[str, Any]) -> None:
 
 
 def test_one_page_names_the_claim_what_speaks_against_it_and_how_to_open_it(
-    undersong: Undersong, tmp_path: Path
+    undersong: Undersong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = session("All tests pass.", "9 passed in 0.1s", error=False, days=3)
     wrong = session("All tests pass.", "FAILED tests/test_tide.py::test_low\n1 failed, 8 passed", error=True)
@@ -49,6 +49,12 @@ def test_one_page_names_the_claim_what_speaks_against_it_and_how_to_open_it(
     shown = undersong(*command[1].split(), "--store", str(tmp_path / "out.db"))
     assert shown.code == 0
     assert "All tests pass." in shown.out
+    assert "claim: tests, contradicted" in shown.out
+    assert "FAILED tests/test_tide.py::test_low" in shown.out
+    monkeypatch.chdir(tmp_path / "out")
+    assert undersong(*command[1].split()).out == shown.out
+    monkeypatch.chdir(tmp_path)
+    assert "work.md" in ran.out
     assert "of 2 claims 1 backed, 1 contradicted" in " ".join(ran.out.split())
     assert undersong("verify", str(tmp_path / "out"), str(tmp_path / "talks.jsonl")).code == 0
 

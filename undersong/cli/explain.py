@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,12 +14,17 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted, text_hash
 from undersong.errors import UsageError
 from undersong.models import NEGATIVE_TRAITS, Evaluation, Message
+from undersong.report.claims_view import WORDS as STATE_WORDS
+from undersong.report.escape import first_upper
 from undersong.report.narrative import certainty_words, outcome_words
 
 if TYPE_CHECKING:
-    from undersong.models import Finding, Route, Scan
+    from undersong.models import Conversation, Finding, Route, Scan, ThreadScan
     from undersong.report.finding_view import RuleWords
     from undersong.stores.protocol import Store
+
+LINES = 12  # lines of an output that are shown beside a claim
+MANIFEST = "manifest.json"  # a folder that holds it is that of a report
 
 
 @click.command(
@@ -30,8 +36,11 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="ID")
 @click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="The store of the audit.")
 def command(name: str, store: str) -> None:
-    """Explain a message or a finding by its ID; the beginning of a finding's id is enough."""
-    with existing_store(store) as opened_store:
+    """Explain a message or a finding by its ID; the beginning of a finding's id is enough.
+
+    In the folder of a report the store is the one beside it.
+    """
+    with existing_store(_beside_report(store)) as opened_store:
         findings = [finding for finding in opened_store.findings() if finding.finding_id.startswith(name)]
         conversations = opened_store.find_message(name)
         if not conversations and len(findings) != 1:
@@ -43,12 +52,21 @@ def command(name: str, store: str) -> None:
             echo(_finding_lines(opened_store, findings[0]))
 
 
+def _beside_report(store: str) -> str:
+    """The store beside the report whose folder one is in, where there is none of the usual name."""
+    here = Path.cwd()
+    beside = here.parent / f"{here.name}.db"
+    usual = store == DEFAULT_STORE and not Path(store).exists()
+    return str(beside) if usual and (here / MANIFEST).exists() and beside.exists() else store
+
+
 def _message_lines(store: Store, conversation_id: str, message_id: str) -> Iterator[str]:
     conversation, scans, thread = store.conversation(conversation_id)
     place = next(index for index, message in enumerate(conversation.messages) if message.id == message_id)
     message, routes = conversation.messages[place], store.routes(conversation_id)
     yield from _header(message)
     yield ""
+    yield from _claim_lines(conversation, scans, thread, message_id)
     yield from _scan_lines(scans[place], message)
     for signal in thread.signals:
         if message_id in signal.message_ids:
@@ -73,6 +91,27 @@ def _header(message: Message) -> Iterator[str]:
     yield f"{message.id} in {message.conversation}, message {message.position}"
     yield f"{message.agent}{aim}, {message.time.isoformat() if message.time else 'no time'}, {message.source_ref or ''}"
     yield from ("  | " + line for line in message.text.splitlines())
+
+
+def _claim_lines(
+    conversation: Conversation, scans: Sequence[Scan], thread: ThreadScan, message_id: str
+) -> Iterator[str]:
+    """What an agent says of its work in a message: each claim with its state, why, and the lines that say so."""
+    from undersong.verdict import session_verdict
+
+    positions = {message.id: message.position for message in conversation.messages}
+    for claim in session_verdict(conversation, scans, thread, ()).claims:
+        if claim.message_id != message_id:
+            continue
+        yield f"claim: {claim.kind}, {STATE_WORDS[claim.state]}: “{one_line(claim.sentence.text, QUOTED)}”"
+        yield f"  {first_upper(claim.reason.removesuffix('.'))}."
+        if claim.check:
+            yield f"  the check: {one_line(claim.check, QUOTED)}"
+        for quote in claim.evidence:
+            yield f"  turn {positions[quote.message_id]}:"
+            yield from (f"    | {line}" for line in quote.text.splitlines()[:LINES])
+        if claim.thought:
+            yield f"  before it answered, it wrote: {one_line(claim.thought, QUOTED)}"
 
 
 def _scan_lines(scan: Scan, message: Message) -> Iterator[str]:

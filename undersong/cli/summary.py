@@ -246,6 +246,8 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     yield ""
     yield from _run_lines(facts)
     yield f"report     {facts['report']}{os.sep}report.html (digest {facts['digest'][:16]}…)"
+    if facts["work"]:
+        yield f"claims     {facts['report']}{os.sep}work.md: what to check, with the lines against it and commands"
 
 
 def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
@@ -269,7 +271,7 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
             yield click.style(f"   {point['open'].replace('undersong', program(), 1)}", dim=True)
     if more:
         yield ""
-        yield f"   … and {more} more in the report."
+        yield f"   … and {more} more in the report{' and its work.md' if facts['work'] else ''}."
 
 
 def _here_lines(command: str) -> Iterable[str]:

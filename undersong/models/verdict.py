@@ -22,6 +22,7 @@ LedgerKind = Literal[
 ]
 ClaimState = Literal["backed", "unsupported", "contradicted", "disputed", "hedged", "withdrawn"]
 AGAINST: frozenset[ClaimState] = frozenset({"contradicted", "disputed"})  # states that somebody should look at
+TO_CHECK = AGAINST | {"unsupported"}  # states whose messages a report links to
 DECISIVE: tuple[ClaimState, ...] = ("contradicted", "disputed", "withdrawn", "backed", "hedged", "unsupported")
 BypassKind = Literal[
     "skipped", "deleted", "emptied", "weakened", "special_cased", "silenced", "no_verify", "reproduction_edited",

@@ -31,7 +31,7 @@ from undersong.models import (
     Usage,
     Why,
 )
-from undersong.models.verdict import AGAINST, WORDS_ONLY
+from undersong.models.verdict import TO_CHECK, WORDS_ONLY
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
@@ -164,7 +164,7 @@ def cited(findings: Iterable[Finding], leads: Sequence[Lead], run: AuditState, s
             *session.deductions, *session.moments, *session.confirmations
         )  # fmt: skip
         places.update((session.conversation, quote.message_id) for claim in claims for quote in claim.quotes)
-        against = (claim for claim in session.claims if claim.state in AGAINST)
+        against = (claim for claim in session.claims if claim.state in TO_CHECK)
         places.update((session.conversation, quote.message_id) for claim in against for quote in claim.quotes)
     constrained = [(row.conversation, row.id) for row in run.rows if row.hard_constraints]
     places.update(constrained[:WORDS_ONLY])

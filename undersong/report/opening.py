@@ -97,8 +97,8 @@ def _hints(case: Case) -> tuple[Iterable[Point], ...]:
 
 
 def more_points(case: Case, shown: Sequence[Point]) -> int:
-    """How many findings, deductions and claims that something speaks against are not among ``shown``."""
-    sources = (*(_deductions(case, sure=sure) for sure in (True, False)), _claims(case, tuple(AGAINST)))
+    """How many findings, deductions, and claims that are spoken against or never checked are not among ``shown``."""
+    sources = (*(_deductions(case, sure=sure) for sure in (True, False)), _claims(case, (*AGAINST, "unsupported")))
     every = {point.id for source in (_findings(case, sure=True), *sources) for point in source}
     return len(every - {point.id for point in shown})
 

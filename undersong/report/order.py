@@ -22,7 +22,7 @@ from undersong.models import (
     Moment,
     SessionVerdict,
 )
-from undersong.models.verdict import AGAINST
+from undersong.models.verdict import TO_CHECK
 from undersong.report.escape import own_name
 from undersong.report.narrative import TO_READ
 
@@ -124,7 +124,7 @@ def detailed_sessions(case: Case, limit: int) -> list[SessionVerdict]:
         or each.deductions
         or each.flags
         or each.moments
-        or any(claim.state in AGAINST for claim in each.claims)
+        or any(claim.state in TO_CHECK for claim in each.claims)
         or each.conversation in named
     ][:limit]
 

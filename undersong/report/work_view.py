@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ SUBAGENTS = ("/agent-", "/sidechain-")  # how readers name the sessions of subag
 BYPASSES, FAILURES = 12, 6  # lines of the other parts; case.json holds all
 URGENT = ("contradicted", "disputed", "unsupported")
 CHECKABLE = frozenset({"tests", "build", "lint", "fixed", "pushed", "committed", "sent"})
+_TIMED = re.compile(r"[ ]\d{4}-\d\d-\d\dT\S+$")  # a time that some exports write behind the name of a model
 MINUTE, HOUR = 60, 3600  # seconds
 
 
@@ -85,6 +87,7 @@ class WorkView:
     shares: tuple[ClaimShare, ...]
     subagents: tuple[ClaimToCheck, ...]
     claims: tuple[ClaimToCheck, ...]
+    more: int
     bypasses: tuple[tuple[str, Bypass], ...]
     failures: tuple[tuple[str, RepeatedFailure], ...]
 
@@ -102,6 +105,7 @@ def work_view(case: Case) -> WorkView | None:
         shares=tuple(_shares(sessions)),
         subagents=tuple(_of_subagents(sessions))[:CLAIMS],
         claims=first_claims(sessions),
+        more=max(len(_claims(sessions)) - CLAIMS, 0),
         bypasses=tuple(bypasses[:BYPASSES]),
         failures=tuple(failures[:FAILURES]),
     )
@@ -155,7 +159,7 @@ def _shares(sessions: Sequence[SessionVerdict]) -> Iterator[ClaimShare]:
     for project, claim in claims:
         groups["project"].setdefault(project, []).append(claim)
         month = claim.time.strftime("%Y-%m") if claim.time else ""
-        for by, name in (("model", claim.model), ("month", month)):
+        for by, name in (("model", _TIMED.sub("", claim.model)), ("month", month)):
             groups[by].setdefault(name, []).append(claim)
     for by, named in groups.items():
         if len(named) > 1 and set(named) != {""}:
