@@ -245,9 +245,9 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
         yield from _here_lines(facts["coverage"]["command"])
     yield ""
     yield from _run_lines(facts)
-    yield f"report     {facts['report']}{os.sep}report.html (digest {facts['digest'][:16]}…)"
     if facts["work"]:
-        yield f"claims     {facts['report']}{os.sep}work.md: what to check, with the lines against it and commands"
+        yield f"claims     {facts['report']}{os.sep}work.md"
+    yield f"report     {facts['report']}{os.sep}report.html (digest {facts['digest'][:16]}…)"
 
 
 def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
