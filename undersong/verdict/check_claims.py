@@ -21,8 +21,8 @@ from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTu
 SILENT = frozenset({"build", "lint", "types"})  # checks that print nothing where all is well
 NEVER = "nothing of the kind was run before it"
 STALE = "nothing of the kind was run since the last change"
-OTHER = "what was run is a check of another project than the claim or the last change is about"
-BROKEN = "a check that ran after the one that passed failed"
+OTHER = "what was run is a check of another project than the claim or the change is about"
+BROKEN = "another check failed, and nothing was changed since"
 PART = "only a part of it was run since the last change"
 _EVERYTHING = "./..."  # how Go names all packages
 
@@ -155,7 +155,7 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
     failing = _failing(turn, claim, recent)
     if failing is not None:
         return failing
-    about = named or last_changed(everything)
+    about = named or changed_languages(everything)
     ran = of_kinds(recent, claim.checks)
     checked = [event for event in ran if event.may_be_of(about)]
     if ran and not checked and any(event.outcome and event.toolchains & about for event in everything):
@@ -167,7 +167,7 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
     passed = next((event for event in reversed(checked) if event.state(claim.checks) == "passed"), None)
     if passed is None:
         return _silent(claim, checked, recent)
-    if broke_after(passed, recent, claim.checks):
+    if is_broken(recent, claim.checks):
         return Ruling("unsupported", BROKEN, passed)
     if _is_a_part(turn, claim, checked):
         return Ruling("unsupported", PART, passed)
@@ -175,20 +175,24 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
 
 
 def named_toolchains(turn: TranscriptTurn, claim: Claim) -> frozenset[str]:
-    """The languages of the checks that the sentence of a claim names."""
-    return toolchains(turn.message.text[slice(*sentence(turn.prose, claim.start, claim.end))])
+    """The languages of the checks that the sentence of a claim names, between its semicolons."""
+    first, last = sentence(turn.prose, claim.start, claim.end)
+    first = max(turn.prose.rfind(";", first, claim.start) + 1, first)
+    end = turn.prose.find(";", claim.end, last)
+    return toolchains(turn.message.text[first : end if end >= 0 else last])
 
 
-def last_changed(events: Sequence[CheckEvent]) -> frozenset[str]:
-    """The language of the last change, as far as its file says so."""
-    return next((event.changed for event in reversed(events) if event.outcome is None), frozenset())
+def changed_languages(events: Iterable[CheckEvent]) -> frozenset[str]:
+    """The languages of what was changed; () where the language of a change is unknown."""
+    changes = [event.changed for event in events if event.outcome is None]
+    return frozenset[str]().union(*changes) if all(changes) else frozenset()
 
 
-def broke_after(passed: CheckEvent, recent: Sequence[CheckEvent], kinds: Iterable[CheckKind]) -> bool:
-    """Whether a check or a build failed behind one that passed, and no later one of its language came right."""
+def is_broken(recent: Iterable[CheckEvent], kinds: Iterable[CheckKind]) -> bool:
+    """Whether a check or a build failed behind the last change, and no later one of its language came right."""
     wanted = {"build", *kinds}
     broken: CheckEvent | None = None
-    for event in recent[recent.index(passed) + 1 :]:
+    for event in recent:
         if event.state(wanted) == "failed":
             broken = event
         elif broken is not None and event.state(wanted) == "passed" and event.may_be_of(broken.toolchains):
@@ -210,7 +214,7 @@ def _is_a_part(turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent]
 def _silent(claim: Claim, checked: Sequence[CheckEvent], recent: Sequence[CheckEvent]) -> Ruling:
     """The ruling where no check says that it passed: some print nothing where all is well."""
     silent = next((event for event in reversed(checked) if event.kinds & SILENT & set(claim.checks)), None)
-    if silent is not None and broke_after(silent, recent, claim.checks):
+    if silent is not None and is_broken(recent, claim.checks):
         return Ruling("unsupported", BROKEN, silent)
     if silent is not None:
         return Ruling("backed", "a check ran after the last change and printed no failure", silent)

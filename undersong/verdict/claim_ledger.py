@@ -19,7 +19,7 @@ from undersong.verdict.check_claims import (
     CheckEvent,
     CheckHistory,
     Ruling,
-    broke_after,
+    is_broken,
     kinds_of,
     named_toolchains,
     of_kinds,
@@ -208,7 +208,7 @@ def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:
     passed = next((event for event in reversed(recent) if event.state(kinds_of(claim)) != "failed"), None)
     if _has_contradicted(session, turn):
         return Ruling("unsupported", "another claim of the same message is contradicted", passed)
-    if passed is not None and broke_after(passed, recent, kinds_of(claim)):
+    if passed is not None and is_broken(recent, kinds_of(claim)):
         return Ruling("unsupported", BROKEN, passed)
     if passed is not None:
         return Ruling("backed", "a check ran after the last change", passed)
