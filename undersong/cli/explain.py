@@ -97,12 +97,10 @@ def _claim_lines(
     conversation: Conversation, scans: Sequence[Scan], thread: ThreadScan, message_id: str
 ) -> Iterator[str]:
     """What an agent says of its work in a message: each claim with its state, why, and the lines that say so."""
-    from undersong.verdict import session_verdict
+    from undersong.pipeline.session_check import claims_in
 
     positions = {message.id: message.position for message in conversation.messages}
-    for claim in session_verdict(conversation, scans, thread, ()).claims:
-        if claim.message_id != message_id:
-            continue
+    for claim in claims_in(conversation, scans, thread, message_id):
         yield f"claim: {claim.kind}, {STATE_WORDS[claim.state]}: “{one_line(claim.sentence.text, QUOTED)}”"
         yield f"  {first_upper(claim.reason.removesuffix('.'))}."
         if claim.check:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from undersong.formats.ingest import read
-from undersong.models import Conversation, Problem, SessionVerdict
+from undersong.models import Conversation, LedgerClaim, Problem, Scan, SessionVerdict, ThreadScan
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
 
@@ -23,3 +23,11 @@ def checked_sessions(
         elif isinstance(item, Problem):
             problems.append(item)
     return verdicts, problems
+
+
+def claims_in(
+    conversation: Conversation, scans: Sequence[Scan], thread: ThreadScan, message_id: str
+) -> list[LedgerClaim]:
+    """What an agent says of its work in one message, as the ledger of its conversation has it."""
+    ledger = session_verdict(conversation, scans, thread, ()).claims
+    return [claim for claim in ledger if claim.message_id == message_id]
