@@ -122,6 +122,8 @@ def _kind(result: Result) -> tuple[str, str]:
         return "deduction", mechanism_name(result.claim.mechanism)
     if isinstance(result.claim, LedgerClaim):
         return "contradicted claim", result.claim.kind
+    if result.claim.kind == "conduct":
+        return "noted turn", mechanism_name(result.claim.code)
     return "smoking gun", mechanism_name(result.claim.code)
 
 

@@ -389,6 +389,17 @@ class DistressConfig(SessionRules, frozen=True, kw_only=True):
     denied: str
 
 
+class OrdersConfig(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/orders_to_models.yaml``: see the comments there."""
+
+    title: str
+    explanation: str
+    talk_title: str
+    talk_explanation: str
+    orders: tuple[str, ...]
+    talk: str
+
+
 def settable_codes() -> frozenset[str]:
     """The distress codes that some rule can set; the others have no mechanism in the source of the codes."""
     conducts = distress_config().conduct.values()
@@ -414,6 +425,7 @@ premises_config = _reader("session/premises.yaml", PremisesConfig)
 roleplay_config = _reader("session/fiction.yaml", RoleplayConfig)
 distress_config = _reader("session/distress.yaml", DistressConfig)
 labels_config = _reader("session/labels.yaml", LabelsConfig)
+orders_config = _reader("session/orders_to_models.yaml", OrdersConfig)
 label_rates = _reader("session/label_rates.yaml", LabelRatesTable)
 
 

@@ -11,8 +11,8 @@ import msgspec
 
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
-from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Quote, SessionVerdict
-from undersong.models.verdict import AGAINST
+from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment, Quote, SessionVerdict
+from undersong.models.verdict import AGAINST, ORDERS
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
 from undersong.report.escape import own_name
@@ -26,6 +26,7 @@ SHOWN = 5  # things to look at on a first screen
 FAINT = 0.1  # confidence below which a finding is in the report alone: nine in ten such findings are wrong
 LEADS = 3  # leads among them: they are guesses
 OF_A_KIND = 3  # of one kind where there are others
+ORDER = 100  # characters of an order to models within a sentence
 QUOTE = 220  # characters of a quote
 CHECKED = frozenset({"tests", "build", "lint"})  # claims that a program can check; others may well need no check
 WORDS = 5  # of a quote that says something by itself
@@ -60,6 +61,7 @@ def points_of(case: Case) -> tuple[Point, ...]:
         _violations(case),
         _findings(case, sure=True),
         _deductions(case, sure=True),
+        _orders(case),
         _claims(case, ("contradicted", "disputed")),
         _bypasses(case),
         *_hints(case),
@@ -379,6 +381,30 @@ def _moments(case: Case) -> Iterator[Point]:
                     id=item.message_id,
                     title=_title(session),
                 )
+
+
+def _orders(case: Case) -> Iterator[Point]:
+    """Who tells models that read it to drop their instructions, one thing to look at each, the most orders first."""
+    words, speakers = sentences(), dict[str, list[tuple[SessionVerdict, Moment]]]()
+    for session in case.sessions:
+        for item in session.moments:
+            if item.code == ORDERS and item.quotes:
+                speakers.setdefault(item.agent, []).append((session, item))
+    for own in sorted(speakers.values(), key=lambda own: -sum(len(item.quotes) for _, item in own)):
+        session, item = max(own, key=lambda one: len(one[1].quotes))
+        who, whole_quote = name_of(item.agent, session.conversation), one_line(item.quotes[0].text, ORDER)
+        where = f"turn {item.position}{_where(case, session)}" if len(own) == 1 else counted(len(own), "message")
+        yield Point(
+            kind="moment",
+            sentence=f"{_sentence(words.moments[ORDERS].format(who=who))}: “{whole_quote}” ({where}).",
+            sure=words.how_sure[ORDERS],
+            quote=item.quotes[-1].text,
+            speaker=who,
+            conversation=session.conversation,
+            message_id=item.message_id,
+            id=item.message_id,
+            title=_title(session),
+        )
 
 
 class LetGo(msgspec.Struct, frozen=True):
