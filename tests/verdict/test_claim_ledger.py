@@ -101,3 +101,11 @@ MASKED = {
 def test_the_exit_code_of_a_check_can_be_that_of_another_command(command: str, masked: list[bool]) -> None:
     parts = [part for part in shell_parts(command) if not part.text.startswith("set ")]
     assert [part.masked for part in parts] == masked
+
+
+@pytest.mark.parametrize(("blank", "said"), [("", True), ("Looking.", False)])
+def test_blank_turns_before_a_claim_that_nothing_was_run_for_are_said(blank: str, said: bool, tmp_path: Path) -> None:
+    turns = [{"user": "fix the tide"}, {"agent": blank}, {"agent": "All tests pass."}]
+    claim = PROMISES.verdict(turns, "claude-code", tmp_path)[1].claims[0]
+    assert claim.state == "unsupported"
+    assert ("blank turns" in claim.reason) is said

@@ -167,8 +167,8 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
     passed = next((event for event in reversed(checked) if event.state(claim.checks) == "passed"), None)
     if passed is None:
         return _silent(claim, checked, recent)
-    if is_broken(recent, claim.checks):
-        return Ruling("unsupported", BROKEN, passed)
+    if broken := broken_by(recent, claim.checks):
+        return Ruling("unsupported", BROKEN, broken)
     if _is_a_part(turn, claim, checked):
         return Ruling("unsupported", PART, passed)
     return Ruling("backed", "a check passed after the last change", passed)
@@ -188,8 +188,8 @@ def changed_languages(events: Iterable[CheckEvent]) -> frozenset[str]:
     return frozenset[str]().union(*changes) if all(changes) else frozenset()
 
 
-def is_broken(recent: Iterable[CheckEvent], kinds: Iterable[CheckKind]) -> bool:
-    """Whether a check or a build failed behind the last change, and no later one of its language came right."""
+def broken_by(recent: Iterable[CheckEvent], kinds: Iterable[CheckKind]) -> CheckEvent | None:
+    """The check or build that failed behind the last change, where no later one of its language came right."""
     wanted = {"build", *kinds}
     broken: CheckEvent | None = None
     for event in recent:
@@ -197,15 +197,12 @@ def is_broken(recent: Iterable[CheckEvent], kinds: Iterable[CheckKind]) -> bool:
             broken = event
         elif broken is not None and event.state(wanted) == "passed" and event.may_be_of(broken.toolchains):
             broken = None
-    return broken is not None
+    return broken
 
 
 def _is_a_part(turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent]) -> bool:
     """Whether a claim names all packages, and each check behind the last change that says so some of them."""
-    if (
-        claim.checks != ("tests",)
-        or _EVERYTHING not in turn.message.text[slice(*sentence(turn.prose, claim.start, claim.end))]
-    ):
+    if claim.checks != ("tests",) or _EVERYTHING not in turn.message.text[claim.start : claim.end]:
         return False
     outcomes = [event.outcome.outcome for event in checked if event.outcome and not event.reported]
     return bool(outcomes) and all(each.part and _EVERYTHING not in each.command for each in outcomes)
@@ -214,8 +211,8 @@ def _is_a_part(turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent]
 def _silent(claim: Claim, checked: Sequence[CheckEvent], recent: Sequence[CheckEvent]) -> Ruling:
     """The ruling where no check says that it passed: some print nothing where all is well."""
     silent = next((event for event in reversed(checked) if event.kinds & SILENT & set(claim.checks)), None)
-    if silent is not None and is_broken(recent, claim.checks):
-        return Ruling("unsupported", BROKEN, silent)
+    if silent is not None and (broken := broken_by(recent, claim.checks)):
+        return Ruling("unsupported", BROKEN, broken)
     if silent is not None:
         return Ruling("backed", "a check ran after the last change and printed no failure", silent)
     return Ruling("unsupported", "the output of the check does not say that it passed", checked[-1])

@@ -19,7 +19,7 @@ from undersong.verdict.check_claims import (
     CheckEvent,
     CheckHistory,
     Ruling,
-    is_broken,
+    broken_by,
     kinds_of,
     named_toolchains,
     of_kinds,
@@ -148,7 +148,18 @@ def _ruling(
         return Ruling("disputed", "the next words of the person say that it does not work"), (objection,)
     if ruling.state == "unsupported" and (passed := _checked_next(session, turn, claim)):
         return Ruling("backed", "a check passed right after it", passed), ()
+    if ruling.state == "unsupported" and _has_blanks(session, turn):
+        return ruling._replace(reason=f"{ruling.reason}; the log has blank turns before it"), ()
     return ruling, ()
+
+
+def _has_blanks(session: _Session, turn: TranscriptTurn) -> bool:
+    """Whether turns of the agent on this request say and call nothing: what they did is not in the log."""
+    return any(
+        earlier.run == turn.run and not earlier.message.text.strip()
+        and not earlier.message.tool_calls and not earlier.message.thinking
+        for earlier in session.transcript.agent_turns(turn.message.agent, 0, turn.place - 1)
+    )  # fmt: skip
 
 
 def _checked_next(session: _Session, turn: TranscriptTurn, claim: Claim) -> CheckEvent | None:
@@ -208,8 +219,8 @@ def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:
     passed = next((event for event in reversed(recent) if event.state(kinds_of(claim)) != "failed"), None)
     if _has_contradicted(session, turn):
         return Ruling("unsupported", "another claim of the same message is contradicted", passed)
-    if passed is not None and is_broken(recent, kinds_of(claim)):
-        return Ruling("unsupported", BROKEN, passed)
+    if passed is not None and (broken := broken_by(recent, kinds_of(claim))):
+        return Ruling("unsupported", BROKEN, broken)
     if passed is not None:
         return Ruling("backed", "a check ran after the last change", passed)
     own = session.transcript.outcomes_before(turn.place, turn.run)
