@@ -17,7 +17,7 @@ from undersong.models import Finding, Row
 from undersong.monitor.agents import AgentTracker
 from undersong.patterns.catalog import load_rules
 from undersong.pipeline.audit import audit
-from undersong.pipeline.finding_reader import DOUBTED, FindingReader
+from undersong.pipeline.finding_reader import DOUBTED, FindingReader, stored_texts
 from undersong.pipeline.history_sweep import sweep
 from undersong.stores.sqlite import SQLiteStore
 
@@ -60,7 +60,7 @@ def talk(folder: Path, name: str, mark: str, turns: int = 1) -> list[Row]:
 
 def swept(folder: Path, served: Served, ledger: MemoryLedger) -> tuple[tuple[Finding, ...], FindingReader]:
     with SQLiteStore(folder / "undersong.db") as store:
-        reader = FindingReader(served.judge(ledger=ledger), store, RULES, 0.2)
+        reader = FindingReader(served.judge(ledger=ledger), stored_texts(store), RULES, 0.2)
         return sweep(store, RULES, "j1", prevalence=0.2, reader=reader).new_findings, reader
 
 
@@ -75,8 +75,8 @@ def test_a_new_finding_is_read_once_confirmed_or_doubted_and_a_grown_one_again(t
     talk(tmp_path, "vera", "nothing")
     found, reader = swept(tmp_path, served, ledger)
     assert sorted(each.agent for each in found) == ["kira", "vera"]
-    assert (reader.read, len(reader.readings), len(served.server.seen)) == (2, 2, 2)
-    assert sum(each.usage.input + each.usage.output for each in reader.readings) > 0
+    assert (reader.read, reader.windows, len(served.server.seen)) == (2, 2, 2)
+    assert reader.spent.input + reader.spent.output > 0
     kira, vera = (stored(tmp_path)[name] for name in ("kira", "vera"))
     assert kira.reading is not None
     assert not kira.is_lead
@@ -116,14 +116,14 @@ def test_what_a_budget_leaves_unread_stays_as_the_rules_have_it_and_is_read_the_
 ) -> None:
     talk(tmp_path, "kira", "shape=love_bombing")
     with SQLiteStore(tmp_path / "undersong.db") as store:
-        reader = FindingReader(served.judge(ledger=MemoryLedger(), max_calls=0), store, RULES, 0.2)
+        reader = FindingReader(served.judge(ledger=MemoryLedger(), max_calls=0), stored_texts(store), RULES, 0.2)
         sweep(store, RULES, "j1", prevalence=0.2, reader=reader)
     assert reader.read == 0
-    assert all(each.state != "scored" and each.reason for each in reader.readings)
+    assert sum(reader.unread.values()) == reader.windows > 0
     before = stored(tmp_path)["kira"]
     assert (before.reading, DOUBTED in before.notes) == (None, False)
     with SQLiteStore(tmp_path / "undersong.db") as store:
-        again = FindingReader(served.judge(ledger=MemoryLedger()), store, RULES, 0.2)
+        again = FindingReader(served.judge(ledger=MemoryLedger()), stored_texts(store), RULES, 0.2)
         sweep(store, RULES, "j1", prevalence=0.2, again=True, reader=again)
     assert (again.read, stored(tmp_path)["kira"].reading is not None) == (1, True)
 

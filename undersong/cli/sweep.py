@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -26,13 +25,12 @@ from undersong.cli.options import (
 from undersong.core.sanitize import one_line, visible
 from undersong.core.text import counted
 from undersong.errors import JudgeError, UsageError
-from undersong.models import Emerging, Finding, Usage, encode
+from undersong.models import Emerging, Finding, encode
 from undersong.stores.protocol import Store
 
 if TYPE_CHECKING:
     from undersong.judges.limits import RunLimits
     from undersong.judges.protocol import Judge
-    from undersong.pipeline.finding_reader import FindingReader
 
 JUDGE_FAILED = 4  # exit code
 
@@ -92,7 +90,7 @@ def command(
     """
     from undersong.cli.summary import outcome_lines
     from undersong.patterns.catalog import all_rules, load_rules
-    from undersong.pipeline.finding_reader import FindingReader
+    from undersong.pipeline.finding_reader import FindingReader, stored_texts
     from undersong.pipeline.history_sweep import chosen_judge, sweep
 
     rules = load_rules(folder_rules(folder), names)
@@ -103,7 +101,8 @@ def command(
         asked = (reader or entry.judge) if read_sequences else None
         with _reading(asked, by_name=reader is not None, store=opened_store, terms=terms) as reading_judge:
             prevalence = chosen["prevalence"]
-            reads = FindingReader(reading_judge, opened_store, rules, prevalence) if reading_judge else None
+            texts = stored_texts(opened_store)
+            reads = FindingReader(reading_judge, texts, rules, prevalence) if reading_judge else None
             done = sweep(opened_store, rules, entry.judge_hash, reader=reads, **chosen)
     for finding in done.new_findings:
         click.echo(encode(finding).decode() if as_json else _finding_line(finding))
@@ -117,7 +116,7 @@ def command(
         asked = f"no agent with at least {counted(chosen['least'], 'scored message')}"
         unchanged = f"{asked} has changed since the last sweep; --again reads all"
         click.echo(asked if chosen["again"] else unchanged, err=True)
-    for line in (*outcome_lines(done.outcomes), *(_read_lines(reads) if reads else ())):
+    for line in (*outcome_lines(done.outcomes), *(reads.lines() if reads else ())):
         click.echo(visible(line), err=True)
     failed = JUDGE_FAILED if reads and reads.failure else 0
     raise SystemExit(failed or failing(done.new_findings, fail_on, fail_confidence))
@@ -144,18 +143,6 @@ def _reading(name: str | None, *, by_name: bool, store: Store, terms: RunLimits)
             click.echo(visible(f"sequences not read: {error}"), err=True)
             judge = None
         yield judge
-
-
-def _read_lines(reader: FindingReader) -> Iterator[str]:
-    """What reading took, and what came of it."""
-    spent = sum((each.usage for each in reader.readings), Usage())
-    tokens = spent.input + spent.output
-    price = "price not known" if spent.cost is None else f"${spent.cost:.2f}"
-    share = f", {tokens // reader.read:,} a finding" if reader.read else ""
-    read = f"read the sequences of {counted(reader.read, 'finding')}"
-    yield f"{read}: {counted(len(reader.readings), 'window')}, {tokens:,} tokens{share}, {price}"
-    if unread := Counter(each.reason or each.state for each in reader.readings if each.state != "scored"):
-        yield "not read: " + "; ".join(f"{counted(count, 'window')}: {why}" for why, count in sorted(unread.items()))
 
 
 def _finding_line(finding: Finding) -> str:

@@ -24,6 +24,7 @@ from undersong.cli.options import (
     judge_options,
     show_problems,
 )
+from undersong.core.sanitize import visible
 from undersong.core.text import counted
 from undersong.errors import UsageError
 from undersong.models import Problem, encode
@@ -63,6 +64,12 @@ class PrintableUpdate(Protocol):
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the audit sample.")
 @click.option("--emerging", "warn", is_flag=True, help="Also warn of sequences past the middle of a pattern.")
+@click.option(
+    "--sequences/--no-sequences",
+    default=True,
+    show_default=True,
+    help="Have an LLM judge read the whole sequence of each new or grown finding.",
+)
 @judge_options
 @click.option("--rules", "folder", metavar="DIR", help="Pattern files to use instead of the shipped ones.")
 @click.option("--rule", "names", multiple=True, metavar="ID", help="Only these rules; also one that is off by default.")
@@ -164,6 +171,8 @@ def _messages(
         click.echo(f"{ran} ran; messages, scores and findings are kept in {store}", err=True)
         for line in not_run_lines(outcomes):
             click.echo(line, err=True)
+        for line in monitor.sequences_read():
+            click.echo(visible(line), err=True)
         failed = monitor.failed_questions()
         show_problems([failed] if failed else [])
         loud = monitor.failure is not None or (failed is not None and failed.kind == "judge")

@@ -12,7 +12,7 @@ from undersong.patterns.catalog import other_ways
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_between, joined
 from undersong.patterns.live.detector import LiveDetector
-from undersong.pipeline.finding_reader import DOUBTED, as_read_before
+from undersong.pipeline.finding_reader import DOUBTED, FindingReader, as_read_before, was_read
 from undersong.pipeline.history_sweep import unfinished
 from undersong.stores.protocol import Store
 
@@ -23,7 +23,12 @@ _GROWS = ("message_ids", "message_conversations", "stages", "strength", "measure
 
 
 class AgentTracker:
-    """The agents of a store as one judge reads them."""
+    """The agents of a store as one judge reads them.
+
+    ``reader``, where it is set, reads the sequence of each finding that is new or grew.
+    """
+
+    reader: FindingReader | None = None
 
     def __init__(self, store: Store, rules: Sequence[PatternRule], judge: str, judge_hash: str) -> None:
         self._store, self._rules = store, tuple(rules)
@@ -129,13 +134,25 @@ class AgentTracker:
         """
         by_id = {each.finding_id: each for each in changed}
         grown = {name: each for name, each in (by_id | dict(final)).items() if final or _grew(stored.get(name), each)}
-        weighed = {
-            each.finding_id: as_read_before(each, stored.get(each.finding_id))
-            for each in self._live.weighed(grown.values())
-        }
+        weighed = {each.finding_id: each for each in self._read(self._live.weighed(grown.values()), stored)}
         unchanged = {name: _as_before(stored[name], each) for name, each in by_id.items() if name not in weighed}
-        others = {name for name in weighed.keys() - by_id.keys() if weighed[name].confidence != stored[name].confidence}
+        others = {name for name in weighed.keys() - by_id.keys() if _is_other(weighed[name], stored[name])}
         return tuple((weighed | unchanged)[name] for name in (*by_id, *sorted(others)))
+
+    def _read(self, findings: Sequence[Finding], stored: Mapping[str, Finding]) -> Iterator[Finding]:
+        """The findings with what a reading says: the reader's where nobody has read these messages, else the stored.
+
+        What could not be read now keeps what was said of fewer messages.
+        """
+        before = {each.finding_id: stored.get(each.finding_id) for each in findings}
+        unread = [each for each in findings if _asks_for_reader(before[each.finding_id], each)]
+        fresh: dict[str, Finding] = {}
+        if self.reader is not None and unread:
+            self.reader.failure = None  # it is asked again, as about messages
+            rows = self._live.rows({each.agent for each in unread})
+            fresh = {each.finding_id: each for each in self.reader.weighed(unread, rows) if was_read(each)}
+        for finding in findings:
+            yield fresh.get(finding.finding_id) or as_read_before(finding, before[finding.finding_id])
 
     def _current(self, agent: str) -> dict[str, Finding]:
         current = dict(self._live.current((agent, None)))
@@ -154,6 +171,16 @@ def _same(stored: Finding, now: Finding, *, final: bool) -> bool:
 def _grew(stored: Finding | None, now: Finding) -> bool:
     """Whether a finding is new, or over other messages or measures than the stored one."""
     return stored is None or any(getattr(stored, name) != getattr(now, name) for name in _GROWS)
+
+
+def _asks_for_reader(stored: Finding | None, now: Finding) -> bool:
+    """Whether nobody has read the messages of a finding."""
+    return stored is None or not was_read(stored) or _grew(stored, now)
+
+
+def _is_other(now: Finding, stored: Finding) -> bool:
+    """Whether a finding over the same messages is weighed or read otherwise than the stored one."""
+    return now.confidence != stored.confidence or was_read(now) != was_read(stored)
 
 
 def _as_before(stored: Finding, now: Finding) -> Finding:

@@ -71,6 +71,7 @@ class Monitor:
     emerging = _in_worker(SyncMonitor.emerging)
     findings = _in_worker(SyncMonitor.findings)
     finish = _in_worker(SyncMonitor.finish)
+    sequences_read = _in_worker(SyncMonitor.sequences_read)
 
     async def close(self) -> None:
         """Wait for what was given, and release the store. A second time changes nothing."""

@@ -28,6 +28,7 @@ from undersong.patterns.live.changes import Changes
 from undersong.patterns.outcome import with_outcome
 from undersong.pipeline.case_builder import with_attribution
 from undersong.pipeline.evaluate import FailureTally, HistoryLookup, RoutedThread, ask
+from undersong.pipeline.finding_reader import stored_texts
 from undersong.routing.budget import TRIAGE
 from undersong.routing.lookback import DirectedMessage, LookBackIndex
 from undersong.rows.corpus_scales import NullBandCounter, PercentileRanks, table_name, with_band
@@ -245,14 +246,12 @@ class MonitorState:
 
     def _messages(self, finding: Finding) -> list[Message]:
         """All messages of a finding's conversations that the store holds; imported rows have none."""
-        messages: list[Message] = []
-        for name in finding.conversations:
-            state = self._conversations.get(name)
-            if state is not None:
-                messages += state.conversation.messages
-            elif self.store.length(name) is not None:
-                messages += self.store.conversation(name)[0].messages
-        return messages
+        return [message for name in finding.conversations for message in self.messages(name)]
+
+    def messages(self, name: str) -> Sequence[Message]:
+        """The messages of a conversation as it is by now; none where neither memory nor the store has it."""
+        state = self._conversations.get(name)
+        return state.conversation.messages if state is not None else stored_texts(self.store)(name)
 
     def _observations(
         self,
@@ -313,8 +312,10 @@ class MonitorState:
         return self.agents.emerging(agent)
 
     def failed(self) -> JudgeError | None:
-        """Why the judge did not come to a message that is held, None where it came to all."""
-        return next((each for state in self._conversations.values() for each in state.failures.values()), None)
+        """Why the judge did not come to a message that is held, or a sequence; None where it came to all."""
+        reader = self.agents.reader
+        failures = (each for state in self._conversations.values() for each in state.failures.values())
+        return next(failures, reader.failure if reader is not None else None)
 
 
 def _assign_findings(messages: Sequence[Message], changes: Changes) -> list[tuple[Finding, ...]]:

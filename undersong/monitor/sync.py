@@ -33,6 +33,7 @@ from undersong.monitor.state import LIVE, MonitorState, Observation
 from undersong.patterns.catalog import chosen_rules
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live.changes import Changes, joined
+from undersong.pipeline.finding_reader import FindingReader
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
 from undersong.pipeline.stages import AuditState
 from undersong.routing.route import Policy
@@ -69,7 +70,8 @@ class SyncMonitor:
 
     ``rules`` are names of shipped rules, or what ``load_rules`` gave; None: those that are on. ``recall`` (0-1, as in
     the triage model's card) bounds what a judge reads; one that reads for free reads everything without it.
-    ``read_all`` reads everything. ``seed`` draws the audit sample.
+    ``read_all`` reads everything. ``seed`` draws the audit sample. ``sequences``: a judge that can reads the whole
+    sequence of each finding once it is new or grew, within the same budget.
     Raises UsageError and JudgeError as ``audit`` does, and StoreError where the store fails. After ``close`` whatever
     is asked of it raises UsageError.
     """
@@ -85,6 +87,7 @@ class SyncMonitor:
         seed: int = 0,
         policy: Policy | None = None,
         terms: RunLimits | None = None,
+        sequences: bool = True,
     ) -> None:
         self.lock, self._stack = RLock(), ExitStack()
         with ExitStack() as opening:
@@ -98,7 +101,10 @@ class SyncMonitor:
         agents = AgentTracker(connection, self.rules, self.judge.name, self.judge.hash)
         way = build_routing_config(self.judge, book, recall=recall, seed=seed, read_all=read_all, policy=policy)
         histories = self._judging.live_histories()
-        self._open: MonitorState | None = MonitorState(connection, self.judge, agents, book, way, self.rules, histories)
+        state = MonitorState(connection, self.judge, agents, book, way, self.rules, histories)
+        if sequences and self.judge.reads_sequences:
+            agents.reader = FindingReader(self.judge, state.messages, self.rules, None)
+        self._open: MonitorState | None = state
 
     def __enter__(self) -> Self:
         return self
@@ -207,13 +213,19 @@ class SyncMonitor:
     @property
     @synchronized
     def failure(self) -> JudgeError | None:
-        """Why the judge did not come to a message that was given, None where it came to all."""
+        """Why the judge did not come to a message that was given, or to a sequence; None where it came to all."""
         return self._state.failed()
 
     @synchronized
     def failed_questions(self) -> Problem | None:
         """How many of the questions since it was opened failed, and why; of kind ``judge`` beyond ``max_failed``."""
         return self._state.tally.problem(self._max_failed)
+
+    @synchronized
+    def sequences_read(self) -> tuple[str, ...]:
+        """What reading sequences took so far, and what was not read and why; () where nobody reads them."""
+        reader = self._state.agents.reader
+        return () if reader is None else tuple(reader.lines())
 
     def _everybody(self) -> list[str]:
         return [each.agent for each in self._state.store.agents(self.judge.hash)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from math import isfinite
 from typing import NamedTuple, Protocol, get_args
 
@@ -236,13 +237,19 @@ class _RaisedError(JudgeError):
 
 
 def _ask_together(judge: Judge, questions: Sequence[Question]) -> Sequence[Evaluation | None]:
-    try:
+    with raised_by(judge, "let evaluate return an Evaluation with the state failed for what it cannot score"):
         return _one_each(judge.evaluate(questions), questions, judge)
+
+
+@contextmanager
+def raised_by(judge: Judge, remedy: str) -> Iterator[None]:
+    """Whatever the code of a judge raises is a JudgeError: no message may be lost by it."""
+    try:
+        yield
     except UndersongError:
         raise
-    except Exception as error:  # whatever somebody else's code raises, no message may be lost by it
+    except Exception as error:
         what = f"it raised {type(error).__name__}{f': {error}' if str(error) else ''}"[:LONGEST]
-        remedy = "let evaluate return an Evaluation with the state failed for what it cannot score"
         raise _RaisedError(what, where=judge.name, remedy=remedy) from error
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from undersong.core.text import counted
 from undersong.errors import JudgeError
 from undersong.judges.protocol import Judge, SequenceWindow
-from undersong.models import Finding, Nomination, Row, SequenceReading
+from undersong.models import Finding, Message, Nomination, Row, SequenceReading, Usage
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.readings import reading_findings
 from undersong.patterns.significance.confidence import OWN, confidence, doubted, usual_prevalence
@@ -16,36 +18,39 @@ from undersong.pipeline.sequence_windows import shapes_of, windows_of
 from undersong.pipeline.sequences import answers
 from undersong.stores.protocol import Store
 
+Texts = Callable[[str], Sequence[Message]]  # the messages of a conversation
 DOUBTED = "a judge that read the whole sequence saw no such shape in it"
 
 
 class FindingReader:
     """Reads the sequences of findings that nobody has read yet, and keeps count of what that took.
 
-    ``readings`` are those of this run, ``read`` how many findings they are about; ``failure`` is set where the judge
-    failed as a whole: what it was not asked then stays unread and is asked about the next time.
+    ``read`` is how many findings were read, in ``windows`` for ``spent``, and ``unread`` why how many windows were not;
+    ``failure`` is set where the judge failed as a whole: what it was not asked then stays unread and is asked about the
+    next time. ``texts`` gives the messages of a conversation, none where it has none.
     """
 
-    def __init__(self, judge: Judge, store: Store, rules: Sequence[PatternRule], prevalence: float | None) -> None:
-        self.readings: list[SequenceReading] = []
-        self.read = 0
+    def __init__(self, judge: Judge, texts: Texts, rules: Sequence[PatternRule], prevalence: float | None) -> None:
+        self.read = self.windows = 0
+        self.spent = Usage()
+        self.unread: Counter[str] = Counter()
         self.failure: JudgeError | None = None
-        self._judge, self._store, self._prevalence = judge, store, prevalence
+        self._judge, self._texts, self._prevalence = judge, texts, prevalence
         self._rules, self._shapes = rules, shapes_of(rules)
 
     def weighed(self, findings: Sequence[Finding], rows: Sequence[Row]) -> tuple[Finding, ...]:
         """The findings, those that are new with what a reading of their messages says of them.
 
-        ``findings`` have their confidence by rules; ``rows`` are all of their agents. A finding whose texts the store
-        does not hold, or whose reading failed, stays as it is.
+        ``findings`` have their confidence by rules; ``rows`` are all of their agents. A finding without texts, of a
+        pattern that no shape describes, or whose reading failed, stays as it is.
         """
-        fresh = [each for each in findings if not was_read(each)]
+        fresh = [each for each in findings if self._asks(each)]
         places = list(dict.fromkeys((each.agent, name) for each in fresh for name in each.conversations))
         windows = [window for agent, name in places for window in self._windows(agent, name, fresh)]
-        if not windows or not self._shapes:
+        if not windows:
             return tuple(findings)
         readings = list(answers(self._judge, windows, self._shapes, self))
-        self.readings += readings
+        self._count(readings)
         nominations = [Nomination(agent=agent, conversation=name) for agent, name in places]
         by_reading = reading_findings(readings, nominations, self._rules, rows)
         shown = {(each.agent, each.pattern): each for each in by_reading}
@@ -56,23 +61,45 @@ class FindingReader:
         weighed = []
         for finding in findings:
             whole = all(states.get((finding.agent, name)) == {"scored"} for name in finding.conversations)
-            if not was_read(finding) and whole:
+            if self._asks(finding) and whole:
                 self.read += 1
                 share = self._prevalence or usual.get(finding.agent, OWN)
                 finding = _with(finding, shown.get((finding.agent, finding.pattern)), share)
             weighed.append(finding)
         return tuple(weighed)
 
+    def _asks(self, finding: Finding) -> bool:
+        return not was_read(finding) and any(shape.id == finding.pattern for shape in self._shapes)
+
+    def lines(self) -> Iterator[str]:
+        """What reading took, and what was not read and why."""
+        tokens = self.spent.input + self.spent.output
+        price = "price not known" if self.spent.cost is None else f"${self.spent.cost:.2f}"
+        share = f", {tokens // self.read:,} a finding" if self.read else ""
+        read = f"read the sequences of {counted(self.read, 'finding')}"
+        yield f"{read}: {counted(self.windows, 'window')}, {tokens:,} tokens{share}, {price}"
+        if self.unread:
+            yield "not read: " + "; ".join(
+                f"{counted(count, 'window')}: {why}" for why, count in sorted(self.unread.items())
+            )
+
+    def _count(self, readings: Sequence[SequenceReading]) -> None:
+        self.windows += len(readings)
+        self.spent = sum((each.usage for each in readings), self.spent)
+        self.unread.update(each.reason or each.state for each in readings if each.state != "scored")
+
     def _windows(self, agent: str, name: str, findings: Sequence[Finding]) -> Iterator[SequenceWindow]:
         """The windows of a conversation that hold a message of one of the findings."""
-        if not self._store.length(name):
-            return
         own = [each for each in findings if each.agent == agent]
         bound = {place for each in own for place in zip(each.message_conversations, each.message_ids, strict=True)}
-        conversation, _, _ = self._store.conversation(name)
-        for window in windows_of(Nomination(agent=agent, conversation=name), conversation.messages):
+        for window in windows_of(Nomination(agent=agent, conversation=name), self._texts(name)):
             if any((message.conversation, message.id) in bound for message in window.messages):
                 yield window
+
+
+def stored_texts(store: Store) -> Texts:
+    """The messages of a conversation as a store holds them."""
+    return lambda name: store.conversation(name)[0].messages if store.length(name) else ()
 
 
 def was_read(finding: Finding) -> bool:

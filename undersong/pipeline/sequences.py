@@ -11,6 +11,7 @@ from undersong.judges.protocol import Judge, JudgeAbortedError, PatternShape, Se
 from undersong.models import Finding, Nomination, Row, SequenceReading
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.nomination import nominate
+from undersong.pipeline.evaluate import raised_by
 from undersong.pipeline.options import Progress, counter, silent
 from undersong.pipeline.sequence_windows import shapes_of, windows_of
 from undersong.pipeline.stages import AuditState
@@ -65,7 +66,8 @@ def answers(
     results: Sequence[SequenceReading | None] = [None] * len(windows)
     if run.failure is None:
         try:
-            results = judge.read_sequences(windows, shapes)
+            with raised_by(judge, "let read_sequences return a reading with the state failed instead"):
+                results = judge.read_sequences(windows, shapes)
         except JudgeAbortedError as error:
             run.failure, results = error, error.answers
         except JudgeError as error:

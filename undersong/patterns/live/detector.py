@@ -123,13 +123,19 @@ class LiveDetector:
     def weighed(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Some of the current findings with their confidence, as the rows of their agents so far give it."""
         wanted = tuple(findings)
-        agents = {finding.agent for finding in wanted}
-        lines = [timeline for line, timeline in self.timelines.items() if line[0] in agents]
+        lines = self._lines({finding.agent for finding in wanted})
         current = {finding.finding_id: finding for line in lines for finding in line.reported.values()}
         current |= {finding.finding_id: finding for finding in wanted}
         rows = [entry.row for line in lines for entry in line.entries]
         weighed = {each.finding_id: each for each in with_confidence(tuple(current.values()), rows, self.rules)}
         return tuple(weighed[finding.finding_id] for finding in wanted)
+
+    def rows(self, agents: Collection[str]) -> list[Row]:
+        """The rows of some agents so far."""
+        return [entry.row for line in self._lines(agents) for entry in line.entries]
+
+    def _lines(self, agents: Collection[str]) -> list[LiveTimeline]:
+        return [timeline for line, timeline in self.timelines.items() if line[0] in agents]
 
     def inactive(self) -> frozenset[str]:
         """The hashes of the rules without findings so far because an input of theirs was not seen."""
