@@ -20,6 +20,7 @@ from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.reference.search import Match
 from undersong.patterns.set_indicators import asked_of_findings, not_set, set_by, shapes_for
 from undersong.patterns.significance.confidence import with_confidence
+from undersong.patterns.vectorized.path_cache import PathCache
 from undersong.patterns.vectorized.row_source import TimelineSearch
 from undersong.rows.corpus_scales import absolute_rows
 
@@ -49,6 +50,7 @@ class LiveDetector:
         self.archive = RowLog()
         self.timelines: dict[TimelineKey, LiveTimeline] = {}
         self._codes: dict[str, int] = {}
+        self._paths = PathCache()
         self._has = NEVER_MISSING
         self._named: frozenset[str] = frozenset()
         self._read = self._ranked = 0
@@ -185,9 +187,9 @@ class LiveDetector:
         if sum(len(timeline.entries) for timeline in timelines) <= FEW:
             return TimelineSearch(whole, steps=self.steps, few=FEW)
         if marked and any(timeline.indicators for timeline in timelines):
-            return TimelineSearch(whole, steps=self.steps, few=0)
+            return TimelineSearch(whole, steps=self.steps, few=0, paths=self._paths)
         table = joined_table([timeline.columns for timeline in timelines], [each.timed for each in whole])
-        return TimelineSearch(whole, steps=self.steps, table=table)
+        return TimelineSearch(whole, steps=self.steps, table=table, paths=self._paths)
 
     def _report(self, timeline: LiveTimeline, *, late: bool, final: bool = False) -> Changes:
         """Compare what holds with what was reported."""

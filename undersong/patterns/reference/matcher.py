@@ -2,14 +2,15 @@
 
 From each start row it tries the alternatives in the order of preference (the first branch of an alternation, more of a
 greedy and fewer of a reluctant quantifier) and takes the first way through. A state (place in the program, row) that
-has failed once fails again, so it is not tried twice; that changes no result. An explicit stack keeps long sequences
+has failed once fails again, and one that led to a match leads to the same rows again, so that none is tried twice; that
+changes no result. An explicit stack keeps long sequences
 clear of Python's recursion limit, and a step limit bounds the worst pattern: then the search says that it gave up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from undersong.patterns.language.row_pattern import (  # fmt: skip
     ACCEPT,
@@ -25,6 +26,9 @@ from undersong.patterns.language.row_pattern import (  # fmt: skip
 )
 
 STEPS = 5_000_000  # per sequence: a few seconds, far beyond what the shipped rules need on 10,000 rows
+
+
+_State: TypeAlias = tuple[int, int, tuple[int, ...]]  # place in the program, row, slots
 
 
 class MatchPath(NamedTuple):
@@ -47,7 +51,8 @@ class BacktrackingMatcher:
     """One program on one sequence of row masks.
 
     ``limits[i]`` is one past the furthest row that a match from row i may take (see ``partitions.limits``); it never
-    falls from one row to the next.
+    falls from one row to the next. ``furthest`` is the last row that what it found so far depends on, or a later one;
+    it is at a limit where that decided something.
     """
 
     def __init__(
@@ -61,24 +66,24 @@ class BacktrackingMatcher:
     ) -> None:
         self.program, self.masks, self.limits = program, masks, limits
         self.steps, self.remember = steps, remember
-        self._failed: set[tuple[int, int, tuple[int, ...]]] = set()
-        self._limit = -1
+        self._seen: dict[_State, MatchPath | None] = {}  # states that were tried, with the match that they led to
+        self._limit = self.furthest = -1
 
     def match(self, start: int) -> MatchPath | None:
         """The preferred match from row ``start``; raises GaveUp at the step limit."""
-        if self.limits[start] != self._limit:  # what failed under a nearer limit may succeed now
-            self._failed, self._limit = set(), self.limits[start]
-        path = self._run(start)
-        if path is not None:
-            self._failed = set()  # the places on its way did not fail
-        return path
+        if self.limits[start] != self._limit:
+            if self.furthest >= self._limit:  # what came of a state under a nearer limit may be something else now
+                self._seen, self.furthest = {}, -1
+            self._limit = self.limits[start]
+        return self._run(start)
 
     def _run(self, start: int) -> MatchPath | None:
-        instructions, masks, limit = self.program.instructions, self.masks, self._limit
-        bindings = [0] * (limit - start)
-        stack = [(0, start, (-1,) * self.program.slots)]
+        instructions, masks, limit, seen = self.program.instructions, self.masks, self._limit, self._seen
+        bindings, way = [0] * (limit - start), list[_State]()  # the states on the way to the current row
+        stack = [(0, start, (-1,) * self.program.slots, 0)]
         while stack:
-            place, row, slots = stack.pop()
+            place, row, slots, size = stack.pop()
+            del way[size:]
             while True:
                 self.steps -= 1
                 operation, first, second = instructions[place]
@@ -89,27 +94,39 @@ class BacktrackingMatcher:
                     bindings[row - start] = second
                     row += 1
                 elif operation == SPLIT:
-                    if self._seen(place, row, slots):
-                        break
-                    stack.append((second, row, slots))
+                    state = (place, row, slots)
+                    if state in seen:
+                        further = seen[state]
+                        if further is None:
+                            break
+                        rest = further.bindings[row - further.start :]
+                        return self._found(MatchPath(start, (*bindings[: row - start], *rest)), way)
+                    self._enter(state, way)
+                    stack.append((second, row, slots, len(way)))
                     place = first
                 elif operation == ACCEPT:
-                    return MatchPath(start, tuple(bindings[: row - start]))
+                    return self._found(MatchPath(start, tuple(bindings[: row - start])), way)
                 else:
                     place, slots = self._other(operation, first, second, place, row, slots)
                     if place < 0:
                         break
-            if self.steps <= 0:
-                raise GaveUp
+            self._turn_back(row)
         return None
 
-    def _seen(self, place: int, row: int, slots: tuple[int, ...]) -> bool:
-        state = (place, row, slots)
-        if state in self._failed:
-            return True
+    def _enter(self, state: _State, way: list[_State]) -> None:
         if self.remember:
-            self._failed.add(state)
-        return False
+            self._seen[state] = None
+            way.append(state)
+
+    def _turn_back(self, row: int) -> None:
+        self.furthest = max(self.furthest, row)
+        if self.steps <= 0:
+            raise GaveUp
+
+    def _found(self, path: MatchPath, way: Sequence[_State]) -> MatchPath:
+        self.furthest = max(self.furthest, path.end - 1)
+        self._seen.update(dict.fromkeys(way, path))
+        return path
 
     def _other(
         self, operation: int, first: int, second: int, place: int, row: int, slots: tuple[int, ...]

@@ -21,6 +21,7 @@ from undersong.patterns.vectorized.aggregates import value_of
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
 from undersong.patterns.vectorized.layout import RowTable, ranges
 from undersong.patterns.vectorized.packed import PackedTimelines, in_source
+from undersong.patterns.vectorized.path_cache import PathCache
 from undersong.patterns.vectorized.run import MatchArrays, TableSearch
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes, Vectors
 
@@ -44,20 +45,26 @@ class TimelineSearch:
     """Some timelines, to be searched with one rule after the other; what rules have in common is done once.
 
     Up to ``few`` rows are left to the reference: there it is the quicker one. ``table`` holds the timelines' rows where
-    they are arrays already; only timelines with a match are then asked for.
+    they are arrays already; only timelines with a match are then asked for. ``paths`` are matches of earlier searches.
     """
 
     def __init__(
-        self, timelines: Sequence[Timeline], *, steps: int = STEPS, few: int = FEW, table: RowTable | None = None
+        self,
+        timelines: Sequence[Timeline],
+        *,
+        steps: int = STEPS,
+        few: int = FEW,
+        table: RowTable | None = None,
+        paths: PathCache | None = None,
     ) -> None:
-        self.timelines, self.steps, self._table = timelines, steps, table
+        self.timelines, self.steps, self._table, self._paths = timelines, steps, table, paths
         self.few = table is None and sum(len(timeline.entries) for timeline in self.timelines) <= few
 
     @cached_property
     def run(self) -> TableSearch:
         """The rows as arrays."""
         table = self._table or table_of(self.timelines)
-        return TableSearch(table, Vectors(table.source))
+        return TableSearch(table, Vectors(table.source), self._paths)
 
     def of(self, _rule: PatternRule) -> TimelineSearch:
         """The same rows for every rule."""

@@ -28,6 +28,7 @@ from undersong.patterns.vectorized.layout import (
     some,
     undirected,
 )
+from undersong.patterns.vectorized.path_cache import PathCache
 from undersong.patterns.vectorized.reach import DirectedReach
 from undersong.patterns.vectorized.rule_plan import LayeredCondition, VectorPlan, plan
 from undersong.patterns.vectorized.select import SelectedMatches, Selection, select_matches
@@ -95,10 +96,10 @@ class _SharedLayout:
 
 
 class TableSearch:
-    """A table, with a cache of everything that several rules ask of it."""
+    """A table, with a cache of everything that several rules ask of it; ``paths`` are matches of earlier searches."""
 
-    def __init__(self, table: RowTable, source: Vectors) -> None:
-        self.table, self.source = table, source
+    def __init__(self, table: RowTable, source: Vectors, paths: PathCache | None = None) -> None:
+        self.table, self.source, self.paths = table, source, paths
         self._vectors: dict[Node | None, TableVectors] = {}
         self._layouts: dict[tuple[Node | None, bool], _SharedLayout] = {}
 
@@ -131,6 +132,7 @@ class _RuleSearch:
 
     def __init__(self, run: TableSearch, plan: VectorPlan, steps: int) -> None:
         self.plan, self.rule, self.steps = plan, plan.rule, steps
+        self.cached = None if run.paths is None else run.paths.of(plan.rule.hash)
         shared = run.vectors(plan.rule.trees.where)
         self.table, self.vectors = shared.table, RuleVectors(shared, plan.levels)
         self.layout = run.layout(plan.rule.trees.where, plan.rule.file.partition_by)
@@ -145,7 +147,8 @@ class _RuleSearch:
         masks = self._narrowed(masks, frame, sequence_columns)
         closed = self._closed(frame, sequence_columns)
         bounds = Bounds(rule.within, rule.file.max_unread, closed, plan.requirements.longest)
-        search_input = SearchInput(plan, self.table, frame, masks, MatchLimits(frame, self.table, bounds), self.steps)
+        limits = MatchLimits(frame, self.table, bounds)
+        search_input = SearchInput(plan, self.table, frame, masks, limits, self.steps, self.cached)
         strategy = choose_strategy(search_input)
         matches = select_matches(Selection(search_input, self.vectors, sequence_columns, strategy))
         lost = np.flatnonzero(strategy.lost)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ from undersong.patterns.vectorized.exact_sum import I
 from undersong.patterns.vectorized.jit import machine
 from undersong.patterns.vectorized.layout import MatchLimits, MatchPaths, RowTable, SequenceFrame, after, joined, sized
 from undersong.patterns.vectorized.nearest_ends import RowRegions, paths_in_regions
+from undersong.patterns.vectorized.path_cache import RulePaths
 from undersong.patterns.vectorized.rule_plan import VectorPlan, plan
 from undersong.patterns.vectorized.start_filter import Outline, candidates, headed
 from undersong.patterns.vectorized.vector_logic import B, Masks
@@ -29,7 +31,10 @@ CHEAP = 40  # rows times instructions of the nearest ends that take about as lon
 
 
 class SearchInput(NamedTuple):
-    """The input of a matching strategy: a rule's plan, rows with their masks, and the limits of a match."""
+    """The input of a matching strategy: a rule's plan, rows with their masks, and the limits of a match.
+
+    ``cached`` are matches of earlier searches with the rule (see ``PathCache``).
+    """
 
     plan: VectorPlan
     table: RowTable
@@ -37,6 +42,7 @@ class SearchInput(NamedTuple):
     masks: Masks
     limits: MatchLimits
     steps: int
+    cached: RulePaths | None = None
 
 
 class MatchStrategy(Protocol):
@@ -228,17 +234,35 @@ class _ReferenceStrategy(_NearestEndStrategy):
         super().__init__(search_input, starts, limits)
         self.first, self.last, self.owners = regions_of(search_input, self.starts, self.limits, self.runs)
         self._matchers: dict[int, BacktrackingMatcher] = {}
+        self._text, self._width = search_input.masks.tobytes(), search_input.masks.dtype.itemsize
 
     def paths(self, numbers: I) -> MatchPaths:
-        bindings = [self._match(number) for number in numbers.tolist()]
+        bindings = [self._path(number) for number in numbers.tolist()]
         result = sized(self.starts[numbers], np.array([len(each) for each in bindings], dtype=np.int64))
-        result.bindings[:] = [index for each in bindings for index in each]
+        result.bindings[:] = np.frombuffer(b"".join(bindings), dtype=np.int8)
         return result
 
-    def _match(self, number: int) -> tuple[int, ...]:
+    def _path(self, number: int) -> bytes:
+        """The bindings of a match, a byte for each row; those that an earlier search found under the same masks."""
+        cached = self.search_input.cached
+        if cached is None or self.search_input.plan.anchored:
+            return self._match(number) or b""
+        rows = self._text[int(self.starts[number]) * self._width : int(self.limits[number]) * self._width]
+        path = cached.get(rows, self._width)
+        if path is None:
+            path = self._match(number)
+            if path is None:
+                return b""
+            owner = int(self.owners[number])
+            depends = self._matchers[owner].furthest + 1 + int(self.first[owner] - self.starts[number])
+            cached.put(rows, self._width, depends, path)
+        return path
+
+    def _match(self, number: int) -> bytes | None:
+        """The match of a start; None where the search gave up."""
         run, owner = int(self.runs[number]), int(self.owners[number])
         if self.lost[run]:
-            return ()
+            return None
         matcher, first = self._matcher(owner), int(self.first[owner])
         start = int(self.starts[number]) - first
         matcher.limits[start] = int(self.limits[number]) - first  # type: ignore[index]
@@ -246,8 +270,8 @@ class _ReferenceStrategy(_NearestEndStrategy):
             path = matcher.match(start)
         except GaveUp:
             self.lost[run] = True
-            return ()
-        return () if path is None else path.bindings
+            return None
+        return b"" if path is None else array("b", path.bindings).tobytes()
 
     def _matcher(self, owner: int) -> BacktrackingMatcher:
         if owner not in self._matchers:
