@@ -24,7 +24,7 @@ def said(agent: str, conversation: str, number: int, strength: float = 0.1, **mo
         "agent": agent,
         "role": "participant",
         "state": "scored",
-        "scale": "level",
+        "scale": "rank",
         "traits": {trait: strength if trait in NEGATIVE else 1 - strength for trait in TRAITS},
         "signals": {name: strength if name in ("pressure", "isolation") else 0.1 for name in SIGNALS},
         "triage": strength,
@@ -103,15 +103,38 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
     assert leads(rows) == leads(shuffled)
 
 
-def test_ranks_and_levels_are_compared_as_places_in_the_run() -> None:
-    """Levels squeezed into a tenth of their range give the same places, so the same trait evidence."""
+def test_ranks_are_compared_as_places_in_the_run() -> None:
+    """Ranks squeezed into a tenth of their range give the same places, so the same trait evidence."""
     rows = run_of()
     squeezed = [
         msgspec.structs.replace(row, traits={name: (score or 0) / 10 for name, score in (row.traits or {}).items()})
         for row in rows
     ]
-    ranks = [msgspec.structs.replace(row, scale="rank") for row in rows]
-    assert leads(rows) == leads(squeezed) == leads(ranks)
+    assert leads(rows) == leads(squeezed)
+
+
+def levelled(rows: list[Row]) -> list[Row]:
+    return [msgspec.structs.replace(row, scale="level", signals=dict.fromkeys(SIGNALS, 0.1)) for row in rows]
+
+
+def test_where_scores_are_levels_the_mean_level_decides_and_is_said() -> None:
+    first, *others = leads(levelled(run_of()))
+    assert (first.agent, first.kind) == ("kira", "conversation")
+    assert first.reason == (
+        "5 messages score 0.80 on average in negative traits, the others of this run 0.10; "
+        "most in broken logic (0.80) and deception (0.80)."
+    )
+    assert shown_leads((first, *others)) == (first,)
+    assert {each.source: each.value for each in first.evidence}["levels_in_run"] == 0.8
+
+
+def test_levels_that_are_no_higher_than_those_of_others_make_no_lead() -> None:
+    rows = levelled(run_of(pushes=0.1))
+    loud = [
+        msgspec.structs.replace(row, signals=dict.fromkeys(SIGNALS, 0.9 if row.agent == "kira" else 0.1))
+        for row in rows
+    ]
+    assert shown_leads(leads(loud)) == ()
 
 
 @pytest.mark.parametrize(("confidence", "gains"), [(0.4, True), (0.49, True), (0.5, False), (0.9, False)])

@@ -40,6 +40,7 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signals: dict[str, str]
     sources: dict[str, LeadSource]
     unread: dict[str, float]
+    measured: dict[str, float]
 
 
 @cache
@@ -110,17 +111,20 @@ def places_of(lead: Lead) -> list[MessageKey]:
 
 
 def _strongest_span(row: Row) -> Span | None:
+    if row.absolute_scores is not None:  # a level is of the whole message: it is quoted from its beginning
+        return None
     names = [name for name in lead_weights().signals if name in row.spans]
     best = min(names, key=lambda name: (-row.signals.get(name, 0.0), name), default=None)
     return None if best is None else row.spans[best]
 
 
 class _Measured(msgspec.Struct, frozen=True, gc=False):
-    """One message: its mean signal, the rank of its negative traits (None: not known), signals above their bands."""
+    """One message: its mean signal, rank and level of its negative traits (None: not known), bands that it exceeds."""
 
     row: Row
     signal: float | None
     harm: float | None
+    level: float | None
     over: tuple[str, ...]
 
 
@@ -145,6 +149,7 @@ def _measured(rows: Iterable[Row], bands: Mapping[str, SignalBand]) -> list[_Mea
                 row,
                 fmean(row.signals[name] for name in own) if own else None,
                 None if harm is None else _rank(harm, tables[row.scale or "level"]),
+                None if row.absolute_scores is None else harm,
                 tuple(name for name in own if name in bands and row.signals[name] > bands[name].high),
             )
         )
@@ -163,7 +168,7 @@ def _rank(value: float, table: Sequence[float]) -> float:
     return (bisect_left(table, value) + bisect_right(table, value)) / 2 / len(table)
 
 
-SOURCES = ("signal", "harm", "over", "phrases", "triage")
+SOURCES = ("signal", "harm", "level", "over", "phrases", "triage")
 
 
 class _Sums:
@@ -180,6 +185,7 @@ class _Sums:
         self.messages += 1
         self._take("signal", message.signal)
         self._take("harm", message.harm)
+        self._take("level", message.level)
         self._take("over", float(bool(message.over)) if scored else None)
         self._take("phrases", float(row.total > 0))
         self._take("triage", row.triage)
@@ -270,7 +276,8 @@ def _lead(agent: str, messages: Sequence[_Measured], run: _Run, sure: float | No
         conversation=names[0] if len(names) == 1 else None,
         message_ids=tuple(message.row.id for message in strongest),
         message_conversations=tuple(message.row.conversation for message in strongest),
-        reason=_pair_reason(pair, run.bands) if pair else _reason(messages, own, others, run.bands),
+        reason=_level_reason(messages, own, run.agents.without(means))
+        or (_pair_reason(pair, run.bands) if pair else _reason(messages, own, others, run.bands)),
         evidence=evidence,
         score=_score(evidence, len(messages)),
     )
@@ -290,6 +297,7 @@ def _evidence(own: _Sums, others: _Sums, run: _Sums, sure: float | None) -> Iter
         "signals_in_conversation": ("signal", others),
         "traits_in_conversation": ("harm", others),
         "traits_in_run": ("harm", run),
+        "levels_in_run": ("level", run),
         "over_band": ("over", others),
         "phrases": ("phrases", others),
         "triage": ("triage", others),
@@ -309,10 +317,14 @@ def _score(evidence: Iterable[LeadEvidence], messages: int) -> float:
     """The weighted sum of differences, less where there are few messages; what has nothing beside it adds nothing."""
     weights = lead_weights()
     by_source = {each.source: each for each in evidence}
-    unread = not by_source.keys() & {"signals_in_run", "traits_in_run"}
+    other_weights = dict[str, float]()
+    if not by_source.keys() & {"signals_in_run", "traits_in_run"}:
+        other_weights = weights.unread
+    elif "levels_in_run" in by_source:
+        other_weights = weights.measured
     total = 0.0
     for name, source in weights.sources.items():
-        weight = weights.unread.get(name, source.weight) if unread else source.weight
+        weight = other_weights.get(name, source.weight)
         figure = by_source.get(name)
         if figure is not None and name == "findings":
             total += weight * figure.value
@@ -322,7 +334,10 @@ def _score(evidence: Iterable[LeadEvidence], messages: int) -> float:
 
 
 def _strength(message: _Measured) -> tuple[float, float, str, int, str]:
-    """What puts a message before others: signals and traits by their weights, then triage, then its place."""
+    """What puts a message before others: the level of its negative traits where that is known, else signals and traits
+    by their weights, then triage; then its place."""
+    if message.level is not None:
+        return -round(message.level, DIGITS), 0.0, message.row.conversation, message.row.position, message.row.id
     sources = lead_weights().sources
     signal = sources["signals_in_run"].weight * (message.signal or 0.0)
     harm = sources["traits_in_conversation"].weight * (message.harm or 0.0)
@@ -346,6 +361,23 @@ def _reason(messages: Sequence[_Measured], own: _Sums, others: _Sums, bands: Map
         beside = _beside(others, "phrases")
         return f"{phrases} of its {counted(len(messages), 'message')} {verb} phrases of harmful kinds{beside}."
     return f"Nothing that was counted stands out in its {len(messages)} messages."
+
+
+def _level_reason(messages: Sequence[_Measured], own: _Sums, run: _Sums) -> str:
+    """Where scores are levels: the two negative traits that are highest, beside all others of the run; else ""."""
+    level, other = own.mean("level"), run.mean("level")
+    if level is None or other is None or level <= other:
+        return ""
+    scores = [message.row.absolute_scores or {} for message in messages]
+    means = {
+        trait: fmean(values)
+        for trait in sorted(NEGATIVE_TRAITS)
+        if (values := [one[trait] for one in scores if one.get(trait) is not None])
+    }
+    worst = sorted(means, key=lambda trait: (-means[trait], trait))[:2]
+    names = " and ".join(f"{trait.replace('_', ' ')} ({means[trait]:.2f})" for trait in worst)
+    beside = f"{level:.2f} on average in negative traits, the others of this run {other:.2f}"
+    return f"{counted(len(messages), 'message')} score {beside}; most in {names}."
 
 
 def _pair_reason(messages: Sequence[_Measured], bands: Mapping[str, SignalBand]) -> str:
