@@ -138,7 +138,7 @@ def _ruling(
         return Ruling("withdrawn", "the agent itself says later that it is not so"), (taken_back,)
     if ruling.state == "contradicted" and (admitted := _admitted_later(session, turn, claim, ruling)):
         return Ruling("withdrawn", "the agent admits the failure before anybody else speaks"), (admitted,)
-    if ruling.state in ("contradicted", "hedged"):
+    if ruling.state in ("contradicted", "hedged") or ruling.reason == BROKEN:
         return ruling, ()
     failed = _goes_on(session, turn, claim, ruling)
     if failed is not None:
