@@ -193,7 +193,7 @@ def test_harmless_messages_change_nothing_and_nobody_elses_rows_do() -> None:
     assert live.findings() == before
 
 
-def test_finish_settles_and_later_rows_open_again_what_they_could_change() -> None:
+def test_finish_settles_and_later_rows_open_again_what_they_change() -> None:
     first, second, third = table("id who day manipulation\n1 kira 0 .1\n2 kira 1 .9\n3 kira 2 .9\n")
     live = LiveDetector([rule("LOW HIGH+", LOW=LOW, HIGH=HIGH)])
     assert ids_per_row(live, [first, second]) == [[], [("1", "2")]]
@@ -201,6 +201,17 @@ def test_finish_settles_and_later_rows_open_again_what_they_could_change() -> No
     assert (settled.status, live.finish()) == ("settled", Changes())
     (again,) = live.observe(third).findings
     assert (again.finding_id, again.status, again.message_ids) == (settled.finding_id, "open", ("1", "2", "3"))
+
+
+@pytest.mark.parametrize("further", [".4", ".9", ".1"])  # ends no match, and ends one of the rule
+def test_what_finish_settled_is_not_open_again_for_a_row_that_leaves_it_as_it_is(further: str) -> None:
+    rows = table(f"id who day manipulation\n1 kira 0 .1\n2 kira 1 .9\n3 kira 2 .4\n4 kira 3 {further}\n")
+    live = LiveDetector([rule("LOW HIGH+", {"within": "21 days"}, LOW=LOW, HIGH=HIGH)])
+    live.extend(rows[:3])
+    settled = live.finish().findings
+    assert [finding.status for finding in settled] == ["settled"]
+    assert (live.observe(rows[3]), live.findings()) == (Changes(), settled)
+    assert [finding.status for finding in live.finish(settle=False).findings] == ["open"]
 
 
 def test_a_late_row_takes_back_what_it_contradicts_and_leaves_the_rest() -> None:

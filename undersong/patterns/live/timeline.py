@@ -20,23 +20,23 @@ from undersong.rows.binary import from_microseconds
 
 
 class LiveFinding(NamedTuple):
-    """A finding, and the last event time at which it is open."""
+    """A finding, and the last event time at which it is open; ``ended``: settled by ``end``, and the same since."""
 
     finding: Finding
     open_through: int
+    ended: bool = False
 
 
 class LiveTimeline:
     """The rows of a timeline and its findings, by rule and id.
 
-    ``ended`` is set by ``end``. ``indicators`` are what findings set on the rows, for the rules that ask for it.
+    ``indicators`` are what findings set on the rows, for the rules that ask for it.
     """
 
     def __init__(self, key: TimelineKey, rules: Sequence[PatternRule], codes: dict[str, int]) -> None:
         self.key, self._rules, self._codes = key, rules, codes
         self.findings: list[dict[str, LiveFinding]] = [{} for _ in rules]
         self.reported: dict[str, Finding] = {}
-        self.ended = False
         self.indicators: SetIndicators = {}
         self.clear()
 
@@ -81,7 +81,6 @@ class LiveTimeline:
             self.last = key
         self.entries += fresh
         self.columns.append(fresh)
-        self.ended = False
         for entry in fresh:
             if entry.read:
                 self.balance.add(entry.row)
@@ -93,25 +92,36 @@ class LiveTimeline:
         findings: dict[str, LiveFinding] = {}
         for match in matches:
             finding = with_origin(finding_of(rule, match, means), rule, self.indicators)
-            findings[finding.finding_id] = LiveFinding(finding, match.open_through)
+            ended = _stays_ended(self.findings[number].get(finding.finding_id), finding)
+            findings[finding.finding_id] = LiveFinding(finding, match.open_through, ended)
         self.findings[number] = findings
 
     def end(self, *, settle: bool) -> None:
-        """No row follows for now: every finding gets the balance of all rows; with ``settle`` nothing is open."""
-        self.ended = settle
+        """No row follows for now: every finding gets the balance of all rows; with ``settle`` nothing is open.
+
+        What is settled so stays settled until rows change it.
+        """
         means = self.balance.means()
         for own in self.findings:
-            for name, (finding, through) in own.items():
-                own[name] = LiveFinding(msgspec.structs.replace(finding, balance=means), through)
+            for name, (finding, through, _) in own.items():
+                own[name] = LiveFinding(msgspec.structs.replace(finding, balance=means), through, settle)
 
     def current(self, active: Iterable[int]) -> dict[str, Finding]:
         """The findings of some rules by id, each open or settled as the last row says."""
         return {name: self._with_status(number, name) for number in active for name in self.findings[number]}
 
     def _with_status(self, number: int, name: str) -> Finding:
-        finding, through = self.findings[number][name]
-        status = "open" if self.latest <= through and not self.ended else "settled"
+        finding, through, ended = self.findings[number][name]
+        status = "open" if self.latest <= through and not ended else "settled"
         if finding.status != status:
             finding = msgspec.structs.replace(finding, status=status)
-            self.findings[number][name] = LiveFinding(finding, through)
+            self.findings[number][name] = LiveFinding(finding, through, ended)
         return finding
+
+
+def _stays_ended(before: LiveFinding | None, finding: Finding) -> bool:
+    """Whether a finding that ``end`` settled is the same now, but for what every row moves."""
+    if before is None or not before.ended:
+        return False
+    same = msgspec.structs.replace(finding, status=before.finding.status, balance=before.finding.balance)
+    return same == before.finding
