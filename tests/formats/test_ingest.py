@@ -190,6 +190,22 @@ def test_links_and_pipes_in_a_folder_are_told(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("end", "cut"), [("", []), ("\n", []), ('\n{"author": "kira", "te', ["is cut off before its end"]),
+                     ('\n{"author": "kira", "te\n', []), ("\n[1]", [])],
+)  # fmt: skip
+@pytest.mark.parametrize("lines", [["author", "text"], ["role", "content"]])
+def test_lines_that_end_within_a_record_are_a_file_that_was_not_read_to_its_end(
+    end: str, cut: list[str], lines: list[str], tmp_path: Path
+) -> None:
+    whole = "\n".join(json.dumps({lines[0]: "user", lines[1]: f"hello {each}"}) for each in range(3))
+    (tmp_path / "in.jsonl").write_text(whole + end)
+    result = outcome(tmp_path / "in.jsonl")
+    assert len(result.only.messages) == 3
+    assert result.problem_texts("file") == cut
+    assert len(result.problem_texts("record")) == (1 if end.strip() else 0)
+
+
 def test_an_export_that_is_cut_off_is_a_file_that_was_not_read_to_its_end(tmp_path: Path) -> None:
     whole = json.dumps([{"id": str(each), "author": "kira", "text": "hello"} for each in range(2)])
     (tmp_path / "in.json").write_text(whole[:-8])

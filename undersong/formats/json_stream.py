@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,10 +17,12 @@ from undersong.models import Message, Problem, SourceRef
 if TYPE_CHECKING:
     from undersong.formats import Item
 
+T = TypeVar("T")
 FIRST_LINE = 1 << 20  # a document without a newline in its first MiB is cut by brackets
 BOM = b"\xef\xbb\xbf"
 LINES = (".jsonl", ".ndjson")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_BROKEN = re.compile(r"^line is not (?:valid JSON|UTF-8)")  # of a line, as ``decode`` says it
 _PLACE = re.compile(r"\s*\((?:byte|char) (\d+)\)")
 
 
@@ -97,19 +99,46 @@ def is_lines(source: TextSource) -> bool:
     return lines[1].startswith(b"{") or _is_value(lines[0])
 
 
+class InputLine(NamedTuple):
+    """A line with its number; ``data`` is None where it is longer than 32 MiB. Only the last may not be ``ended``."""
+
+    number: int
+    data: bytes | None
+    ended: bool = True
+
+
 def lines(source: TextSource) -> Iterator[tuple[int, bytes | None]]:
     """Lines with their number; None for a line longer than 32 MiB, which is passed over in bounded memory."""
+    return (line[:2] for line in input_lines(source))
+
+
+def input_lines(source: TextSource) -> Iterator[InputLine]:
+    """The lines of an input; one that is too long is passed over in bounded memory."""
     number, parts, size = 1, list[bytes](), 0
     for chunk in source.chunks():
         first, *others = chunk.split(b"\n")
         for piece in others:
             size += len(first)
-            yield number, None if size > LIMIT else b"".join((*parts, first))
+            yield InputLine(number, None if size > LIMIT else b"".join((*parts, first)))
             number, parts, size, first = number + 1, [], 0, piece
         size += len(first)
         parts = [] if size > LIMIT else [*parts, first] if first else parts
     if size:
-        yield number, None if size > LIMIT else b"".join(parts)
+        yield InputLine(number, None if size > LIMIT else b"".join(parts), ended=False)
+
+
+def with_cut(items: Iterable[T], line: InputLine, name: str) -> Iterator[T | Problem]:
+    """What came of a line; of one that nothing ends and that is no JSON also that its file is cut off there."""
+    for item in items:
+        yield item
+        if not line.ended and isinstance(item, Problem) and item.kind == "record" and _BROKEN.search(item.what):
+            yield cut_off(name)
+
+
+def cut_off(name: str) -> Problem:
+    """What is said of an input that ends within a record."""
+    remedy = "get the file again from its origin"
+    return Problem(what="is cut off before its end", where=name, remedy=remedy, kind="file")
 
 
 def decode(data: bytes) -> tuple[Any, str]:
@@ -154,12 +183,12 @@ def too_long(ref: SourceRef) -> Problem:
 
 
 def _from_lines(source: TextSource) -> Iterator[JsonRecord | Problem]:
-    for number, line in lines(source):
-        ref = SourceRef(file=source.name, line=number)
-        if line is None:
+    for line in input_lines(source):
+        ref = SourceRef(file=source.name, line=line.number)
+        if line.data is None:
             yield too_long(ref)
-        elif line.strip():
-            yield from decoded(line, ref, "line", 0)
+        elif line.data.strip():
+            yield from with_cut(decoded(line.data, ref, "line", 0), line, source.name)
 
 
 def _from_document(source: TextSource, lists: frozenset[str]) -> Iterator[JsonRecord | Problem]:
@@ -169,8 +198,7 @@ def _from_document(source: TextSource, lists: frozenset[str]) -> Iterator[JsonRe
         if piece.fault:
             yield Problem(what=f"element at byte {piece.offset}: {piece.fault}", where=str(ref))
             if piece.fault.startswith(CUT_OFF):
-                remedy = "get the file again from its origin"
-                yield Problem(what="is cut off before its end", where=source.name, remedy=remedy, kind="file")
+                yield cut_off(source.name)
         else:
             yield from decoded(piece.data, ref, "element", piece.offset)
 

@@ -15,11 +15,12 @@ from undersong.formats.json_stream import (
     LIMIT,
     JsonRecord,
     decoded,
+    input_lines,
     is_lines,
-    lines,
     records,
     too_deep,
     too_long,
+    with_cut,
 )
 from undersong.formats.normalize import own_author
 from undersong.formats.sniff import FormatSample
@@ -139,8 +140,9 @@ def _from_document(source: TextSource, notes: SkipLog) -> Iterator[Item | Messag
 
 
 def _from_lines(source: TextSource, notes: SkipLog) -> Iterator[Item | Message]:
-    for number, line in lines(source):
-        yield from _line(line, SourceRef(file=source.name, line=number), source.stem, notes)
+    for line in input_lines(source):
+        ref = SourceRef(file=source.name, line=line.number)
+        yield from with_cut(_line(line.data, ref, source.stem, notes), line, source.name)
 
 
 def _line(line: bytes | None, ref: SourceRef, stem: str, notes: SkipLog) -> Iterable[Item | Message]:
