@@ -127,3 +127,11 @@ def test_a_growing_file_is_followed_until_an_interrupt_and_the_next_run_goes_on(
     assert undersong("watch", str(path), "--no-follow", "--store", "u.db").code == 0
     with SQLiteStore(Path("u.db"), read_only=True) as store:
         assert [message.id for message in store.conversation("t")[0].messages] == ["1", "2"]
+
+
+@pytest.mark.parametrize("broken", ["garbage here", '{"id": "x", "tex', "\x00"])
+def test_a_broken_first_line_is_told_and_the_rest_is_read(undersong: Undersong, messages: Path, broken: str) -> None:
+    messages.write_text(f"{broken}\n{messages.read_text()}")
+    ran = undersong("watch", str(messages), "--no-follow", "--judge", "reader", "--store", "here.db", *RULE)
+    assert (ran.code, printed_findings(ran.out)) == (0, [("m0", "m1", "m2", "m3")])
+    assert "record: messages.jsonl:1: line is not valid JSON" in ran.err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain, islice
 from pathlib import Path
@@ -75,6 +75,7 @@ def detect_input(
     """Wait for the lines that say what they are: rows where the first has ``traits`` or ``state``, else messages.
 
     With ``messages`` rows are read as messages, too, since they may hold texts. Lines of no known format are rows.
+    Broken ones among objects are passed over here: whoever reads the lines says so.
     ``unclear`` hears once of how many lines it has to wait for more. Raises InputError for what is no text.
     """
     seen: list[list[bytes]] = []
@@ -86,9 +87,10 @@ def detect_input(
         lines = list(islice((line for each in seen for line in each if line.strip()), LOOKED_AT))
         if not lines:
             continue
-        if not messages and _is_row(lines[0]):
+        objects = [line for line in lines if _keys(line)]
+        if not messages and objects and not SCORED.isdisjoint(_keys(objects[0])):
             break
-        form = detect(_source(lines, name))
+        form = detect(_source(lines, name)) or (detect(_source(objects, name)) if objects else None)
         if form is not None or len(lines) == LOOKED_AT:
             break
         if not notified:
@@ -97,12 +99,13 @@ def detect_input(
     return DetectedInput(form, chain(seen, rest))
 
 
-def _is_row(line: bytes) -> bool:
+def _keys(line: bytes) -> Collection[str]:
+    """The keys of the object that a line holds; () where it holds none."""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return False
-    return isinstance(value, dict) and not SCORED.isdisjoint(value)
+        return ()
+    return value.keys() if isinstance(value, dict) else ()
 
 
 def _source(lines: list[bytes], name: str) -> TextSource:
