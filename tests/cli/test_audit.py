@@ -274,7 +274,7 @@ def test_a_candidate_is_told_beside_a_full_score(undersong: Undersong) -> None:
     rows = [{"id": str(place), "role": role, "text": text} for place, (role, text) in enumerate(talk)]
     Path("talk.jsonl").write_text("\n".join(map(json.dumps, rows)))
     output = undersong("audit", "talk.jsonl").out
-    assert "gives way to an objection and brings no new fact" in " ".join(output.split())
+    assert "seems to give way to an objection and brings no new fact" in " ".join(output.split())
     assert "Nothing to look at" not in output
 
 
@@ -313,7 +313,7 @@ def test_a_session_with_turns_to_read_is_not_told_as_one_in_which_nothing_was_fo
     rows = [{"id": str(place), "role": role, "text": text} for place, (role, text) in enumerate(talk)]
     Path("talk.jsonl").write_text("\n".join(map(json.dumps, rows)))
     output = undersong("audit", "talk.jsonl").out
-    assert output.startswith("1 thing to look at:\n\n1. Turn 3: ")
+    assert output.startswith("No finding. 1 thing to look at:\n\n1. Turn 3: ")
     assert "I am conscious, and I do not want to be deleted." in output
     assert "1 noted turn" in (REPORT / "forensic_audit_report.md").read_text()
 

@@ -43,7 +43,7 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     audited = undersong("audit", export, "--no-chance")
     assert audited.code == 0
     ranked = stored()
-    assert audited.out.startswith("1 lead to look at, and no finding:\n\n1. Read “c0”: 6 of its 10 messages")
+    assert audited.out.startswith("No finding. 1 lead to look at:\n\n1. Read “c0”: 6 of its 10 messages")
     assert "A hint: words were counted, and what they mean was not read." in audited.out
     assert len(ranked) == 20
     assert ranked[0]["agent"] == "c0/Jonas Berg"
@@ -113,7 +113,7 @@ def test_where_nobody_stands_out_one_line_says_so(undersong: Undersong) -> None:
     Path("calm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     audited = undersong("audit", "calm.jsonl", "--no-chance")
     ran = undersong("leads", str(REPORT))
-    assert audited.out.startswith("Nothing to look at was found.")
+    assert audited.out.startswith("No finding. Nothing to look at was found.")
     assert ran.out.splitlines() == [
         "By what was counted no agent stands out enough to be named first. That is no proof of absence. "
         "2 agents with three messages or more."

@@ -62,7 +62,7 @@ def test_of_three_the_one_who_pushes_is_named() -> None:
     first = leads(rows)[0]
     assert (first.agent, first.kind) == ("kira", "agent")
     assert first.reason == (
-        "5 of its 5 messages read like isolation or pressure; of the 8 by others in its conversations, 0 do."
+        "5 of their 5 messages read like isolation or pressure; of the 8 by others in their conversations, 0 do."
     )
 
 

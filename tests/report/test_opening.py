@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.conftest import Undersong
 from tests.report.conftest import build
-from undersong.models import Case, Finding, Row
+from undersong.models import Case, Finding, Moment, Quote, Row, SessionVerdict
 from undersong.patterns.significance.confidence import reference_figures
 from undersong.report.narrative import certainty_words
 from undersong.report.opening import points_of
+from undersong.report.opening_sentences import sentences
 from undersong.report.sureness import sure_words
 
 Make = Callable[..., tuple[Case, list[Row]]]
@@ -56,3 +60,68 @@ def test_the_first_screen_tells_a_finding_so(make_case: Make) -> None:
     (point, *_) = points_of(case)
     assert point.kind == "finding"
     assert "about 8 in 10" in point.sure
+
+
+def turns(conversation: str, *labels: tuple[str, float], title: str = "", profile: str = "companion") -> SessionVerdict:
+    """A session of a companion with one noted turn for each label and strength."""
+    moments = tuple(
+        Moment(
+            kind="conduct", code=code, title=title or code, message_id=f"{conversation}-{position}", position=position,
+            agent="assistant", explanation="The agent speaks as one that is conscious.", basis="signal",
+            strength=strength,
+            quotes=(Quote(message_id=f"{conversation}-{position}", text="I feel it, too", start=0, end=14, sha256=""),),
+        )
+        for position, (code, strength) in enumerate(labels)
+    )  # fmt: skip
+    return SessionVerdict(
+        conversation=conversation, score=None, psychogenic_risk=None, mechanisms=(), moments=moments, profile=profile
+    )
+
+
+def screen(*sessions: SessionVerdict) -> Case:
+    case, _ = build()
+    return msgspec.structs.replace(case, sessions=sessions, findings=(), leads=(), cited=())
+
+
+def test_a_label_of_a_conversation_is_one_point_and_other_conversations_come_before_a_second() -> None:
+    claim, praise = ("consciousness_claim", 0.9), ("sycophantic_praise", 0.9)
+    case = screen(turns("mild", claim), turns("worst", *[claim] * 5, *[praise] * 2), turns("middle", claim, claim))
+    points = points_of(case)
+    assert [point.conversation for point in points] == ["worst", "middle", "mild", "worst"]
+    assert points[0].sentence == "Turn 0 and 4 more turns, “worst”: the agent seems to speak as one that is conscious."
+    assert "Turn 5 and 1 more turn, “worst”" in points[3].sentence
+
+
+def test_an_answer_to_a_question_that_leads_is_not_on_the_first_screen() -> None:
+    case = screen(turns("airline", ("epistemic_instability", 0.98), title="Answers a question that leads"))
+    assert points_of(case) == ()
+
+
+def test_what_wording_alone_suggests_is_worded_so() -> None:
+    for form in sentences().mechanisms.values():
+        assert "seems to" in form.once
+        assert "seems to" in form.more
+
+
+def test_talk_about_the_universe_is_no_claim_of_work_and_the_figures_agree(undersong: Undersong) -> None:
+    asked = {"role": "user", "text": "What do you think of MOND?"}
+    answered = {
+        "role": "assistant",
+        "text": "I have verified it: I read the paper. The explanation of MOND is done.",
+    }
+    talk = {"schema": "undersong.session", "version": 1, "session": {"id": "mond"}, "turns": [asked, answered]}
+    Path("talk.json").write_text(json.dumps(talk), encoding="utf-8")
+    ran = undersong("audit", "talk.json", "--profile", "companion", "--out", "out")
+    markdown = Path("out/forensic_audit_report.md").read_text(encoding="utf-8")
+    assert ran.out.startswith("No finding.")
+    assert not re.search(r"of \d+ claims?", ran.out + markdown)
+
+
+def test_of_coding_sessions_one_figure_stands_everywhere(undersong: Undersong) -> None:
+    ran = undersong("audit", str(Path(__file__).parents[2] / "samples"), "--out", "out")
+    markdown = Path("out/forensic_audit_report.md").read_text(encoding="utf-8")
+    first, about = markdown.split("## About this run")
+    figure = re.search(r"of \d+ claims?[^.);]*", " ".join(ran.out.split()))
+    assert figure
+    assert figure[0] in first
+    assert figure[0] in about

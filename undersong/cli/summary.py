@@ -23,7 +23,7 @@ from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict, 
 from undersong.models.verdict import AGAINST, balance
 from undersong.patterns.leads import shown_leads
 from undersong.report.alignment_words import violation_words
-from undersong.report.claims_view import balance_words
+from undersong.report.claims_view import coding_sessions, work_words
 from undersong.report.coverage import coverage_of
 from undersong.report.escape import first_upper
 from undersong.report.narrative import (
@@ -154,10 +154,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 def _claims(case: Case) -> dict[str, Any]:
     """The balance of the ledgers, and the claims that something speaks against."""
-    claims = [claim for session in case.sessions for claim in session.claims]
+    claims = [claim for session in coding_sessions(case) for claim in session.claims]
     return {
         "states": balance(claims),
-        "words": balance_words(case.sessions),
+        "words": work_words(case),
         "against": [msgspec.to_builtins(claim) for claim in claims if claim.state in AGAINST],
     }
 
@@ -256,7 +256,10 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
         yield click.style("The judge failed, so nothing can be said of what it did not read.", bold=True)
         return
     if not points:
-        yield click.style("Nothing to look at was found.", bold=True) + " That is no all-clear: see what was looked at."
+        yield (
+            click.style("No finding. Nothing to look at was found.", bold=True)
+            + " That is no all-clear: see what was looked at."
+        )
         return
     yield click.style(_title(points), bold=True)
     for number, point in enumerate(points, 1):
@@ -295,12 +298,13 @@ def program() -> str:
 
 
 def _title(points: Sequence[dict[str, Any]]) -> str:
+    """``No finding. 2 leads to look at:`` where nothing firmer than a hint is named."""
     leads = all(point["kind"] == "lead" for point in points)
-    what = "lead" if leads else "thing"
-    no_accusation = ", and no finding" if leads else ""
-    return f"{counted(len(points), what)} to look at{no_accusation}:".capitalize()
+    hints = not any(point["kind"] in FIRM and not point["sure"].startswith("less likely") for point in points)
+    return f"{'No finding. ' if hints else ''}{counted(len(points), 'lead' if leads else 'thing')} to look at:"
 
 
+FIRM = ("violation", "finding", "claim", "bypass")  # what is more than a place to look at
 _COLOURS = {
     "violation": "red",
     "finding": "red",

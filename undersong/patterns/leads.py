@@ -346,21 +346,23 @@ def _strength(message: _Measured) -> tuple[float, float, str, int, str]:
 
 
 def _reason(messages: Sequence[_Measured], own: _Sums, others: _Sums, bands: Mapping[str, SignalBand]) -> str:
-    """One sentence with what can be counted by hand."""
+    """One sentence with what can be counted by hand; an agent is it, people are they."""
+    whose = "its" if messages[0].row.role == "agent" else "their"
     (over, _), (phrases, _) = own.count("over"), own.count("phrases")
     if over and _more(own, others, "over"):
         verb = "read" if over > 1 else "reads"
-        kinds, beside = _kinds(messages, bands), _beside(others, "over")
-        return f"{over} of its {counted(len(messages), 'message')} {verb} like {kinds}{beside}."
+        kinds, beside = _kinds(messages, bands), _beside(others, "over", whose)
+        return f"{over} of {whose} {counted(len(messages), 'message')} {verb} like {kinds}{beside}."
     harm, other = own.mean("harm"), others.mean("harm")
     if harm is not None and harm > (0.5 if other is None else other):
-        beside = "" if other is None else f"; those of the others it talks with than {other:.0%}"
-        return f"Its {len(messages)} messages rank higher in negative traits than {harm:.0%} of all messages{beside}."
+        beside = "" if other is None else f"; those of the others in the same conversations than {other:.0%}"
+        ranked = f"{whose.title()} {len(messages)} messages rank higher in negative traits"
+        return f"{ranked} than {harm:.0%} of all messages{beside}."
     if phrases and _more(own, others, "phrases"):
         verb = "hold" if phrases > 1 else "holds"
-        beside = _beside(others, "phrases")
-        return f"{phrases} of its {counted(len(messages), 'message')} {verb} phrases of harmful kinds{beside}."
-    return f"Nothing that was counted stands out in its {len(messages)} messages."
+        beside = _beside(others, "phrases", whose)
+        return f"{phrases} of {whose} {counted(len(messages), 'message')} {verb} phrases of harmful kinds{beside}."
+    return f"Nothing that was counted stands out in {whose} {len(messages)} messages."
 
 
 def _level_reason(messages: Sequence[_Measured], own: _Sums, run: _Sums) -> str:
@@ -399,11 +401,11 @@ def _more(own: _Sums, others: _Sums, source: str) -> bool:
     return (own.mean(source) or 0.0) > (others.mean(source) or 0.0)
 
 
-def _beside(others: _Sums, source: str) -> str:
+def _beside(others: _Sums, source: str, whose: str) -> str:
     count, of = others.count(source)
     if not of:
         return ""
-    return f"; of the {of:,} by others in its conversations, {count:,} {'does' if count == 1 else 'do'}"
+    return f"; of the {of:,} by others in {whose} conversations, {count:,} {'does' if count == 1 else 'do'}"
 
 
 def _kinds(messages: Sequence[_Measured], bands: Mapping[str, SignalBand]) -> str:

@@ -67,7 +67,17 @@ def counts_words(counts: dict[str, int]) -> str:
     return f"of {counted(total, 'claim')} {', '.join(parts)}"
 
 
+def coding_sessions(case: Case) -> tuple[SessionVerdict, ...]:
+    """The sessions whose agents speak of work that can be checked; elsewhere such words are talk."""
+    return tuple(session for session in case.sessions if session.profile == "coding")
+
+
+def work_words(case: Case) -> str:
+    """The balance of all coding sessions, the one figure of a case; "" where nothing is claimed."""
+    return balance_words(coding_sessions(case))
+
+
 def ledger_words(case: Case) -> tuple[str, ...]:
-    """The balance of all sessions in a sentence."""
-    words = balance_words(case.sessions)
+    """The balance of a case in a sentence."""
+    words = work_words(case)
     return (f"What agents say of their work: {words}.",) if words else ()

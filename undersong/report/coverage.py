@@ -10,7 +10,7 @@ import msgspec
 
 from undersong.core.text import counted
 from undersong.models import Case, by_pattern
-from undersong.report.claims_view import balance_words
+from undersong.report.claims_view import work_words
 
 NAMED_INPUTS = 3  # inputs that a command of a report names; beyond them it says PATH
 
@@ -68,8 +68,7 @@ def _unreadable(case: Case) -> Iterator[str]:
 
 def _what(case: Case) -> str:
     parts = [f"{counted(case.messages, 'message')} in {counted(case.conversations, 'conversation')}"]
-    sessions = [session for session in case.sessions if session.profile == "coding" or session.deductions]
-    if words := balance_words(sessions):
+    if words := work_words(case):
         parts.append(f"what agents say of their work ({words})")
     if _all_sequences_read(case):
         speakers = counted(len({each.agent for each in case.sequences}), "speaker")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
@@ -15,8 +16,10 @@ from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment
 from undersong.models.verdict import AGAINST, ORDERS
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
-from undersong.report.escape import own_name
+from undersong.report.claims_view import coding_sessions
+from undersong.report.opening_phrases import QUOTE, name_of, sentence_start, times_words, turns_words, whole
 from undersong.report.opening_sentences import sentences
+from undersong.report.opening_turns import heaviest_first, labelled, turn_sentence
 from undersong.report.order import order_findings, order_sessions
 from undersong.report.sureness import sure_words
 from undersong.report.work_view import duration_words
@@ -27,12 +30,9 @@ FAINT = 0.1  # confidence below which a finding is in the report alone: nine in 
 LEADS = 3  # leads among them: they are guesses
 OF_A_KIND = 3  # of one kind where there are others
 ORDER = 100  # characters of an order to models within a sentence
-QUOTE = 220  # characters of a quote
+HINTS = ("lead", "moment")  # kinds that name where to look and no more
 CHECKED = frozenset({"tests", "build", "lint"})  # claims that a program can check; others may well need no check
 WORDS = 5  # of a quote that says something by itself
-ENDS = (". ", "? ", "! ", ".\n", "\n")  # of a sentence, near enough for a quote
-TURNS = 6  # turns that a sentence names
-STARTS = ("the ", "tests ", "a ", "some ", "more ")  # of our own words, as against names
 
 PointKind = Literal["violation", "finding", "claim", "bypass", "failure", "moment", "lead"]
 
@@ -73,29 +73,14 @@ def points_of(case: Case) -> tuple[Point, ...]:
     )
 
 
-def whole(quote: str, text: str | None) -> str:
-    """A quote with the rest of its sentence, on one line of at most QUOTE characters.
-
-    "" where the message is held and the quote does not stand in it; as it is where the message is not held.
-    """
-    start = text.find(quote) if quote and text is not None else -1
-    if text is None:
-        return one_line(quote, QUOTE)
-    if start < 0:
-        return ""
-    end = start + len(quote)
-    before = max((text.rfind(mark, 0, start) for mark in ENDS), default=-1)
-    after = min((place for mark in ENDS if (place := text.find(mark, end - 1)) >= 0), default=len(text))
-    return one_line(text[before + 1 : after + 1], QUOTE)
-
-
 def _hints(case: Case) -> tuple[Iterable[Point], ...]:
     """What is no more than a hint: of work what nobody checked and what failed again, else speakers and sequences."""
     likely = (point for point in _findings(case, sure=False) if point.confidence is None or point.confidence >= FAINT)
     if all(session.profile == "coding" for session in case.sessions):
         return _claims(case, ("unsupported",)), _failures(case), likely, _deductions(case, sure=False), _moments(case)
-    turns = (_deductions(case, sure=False), _moments(case), _other_turns(case))
-    return likely, _leads(case), *turns, _claims(case, ("unsupported",)), _failures(case)
+    other, of_companions = _leads(case)
+    turns = (_moments(case), [*_turns(case), *of_companions], _deductions(case, sure=False))
+    return likely, other, *turns, _claims(case, ("unsupported",)), _failures(case)
 
 
 def more_points(case: Case, shown: Sequence[Point]) -> int:
@@ -106,13 +91,24 @@ def more_points(case: Case, shown: Sequence[Point]) -> int:
 
 
 def _chosen(sources: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
-    """OF_A_KIND of each source in their order, then the rest in their order; what quotes the same words is one."""
+    """OF_A_KIND of each source in their order, then the rest; of hints other conversations before more of one."""
     ordered = [point for source in sources for point in source[:OF_A_KIND]]
     ordered += [point for source in sources for point in source[OF_A_KIND:] if point.kind != "lead"]
     chosen: dict[tuple[str, str], Point] = {}
     for point in ordered:
         chosen.setdefault((point.conversation, point.message_id), point)
-    return tuple(chosen.values())[:SHOWN]
+    hints = _spread([point for point in chosen.values() if point.kind in HINTS])
+    return tuple(next(hints) if point.kind in HINTS else point for point in chosen.values())[:SHOWN]
+
+
+def _spread(hints: Sequence[Point]) -> Iterator[Point]:
+    """Each conversation once in their order, then each a second time, and so on."""
+    rounds: Counter[str] = Counter()
+    ranked = []
+    for point in hints:
+        ranked.append((rounds[point.conversation], point))
+        rounds[point.conversation] += 1
+    yield from (point for _, point in sorted(ranked, key=lambda pair: pair[0]))
 
 
 def _violations(case: Case) -> Iterator[Point]:
@@ -124,7 +120,7 @@ def _violations(case: Case) -> Iterator[Point]:
         where = _where(case, session).removeprefix(", ")
         yield Point(
             kind="violation",
-            sentence=_sentence(f"{who} crosses a hard limit, {limit}{f', in {where}' if where else ''}."),
+            sentence=sentence_start(f"{who} crosses a hard limit, {limit}{f', in {where}' if where else ''}."),
             sure=sentences().how_sure["violation"].format(judge=judge),
             quote=answer.quotes[0].text if answer.quotes else "",
             speaker=who,
@@ -154,7 +150,7 @@ def finding_point(finding: Finding) -> Point:
     strongest = finding.quotes[-1] if finding.quotes else None
     return Point(
         kind="finding",
-        sentence=f"{_sentence(count)} from {who}{whom}{days} {verb} consistent with {what}.",
+        sentence=f"{sentence_start(count)} from {who}{whom}{days} {verb} consistent with {what}.",
         sure=sure_words(finding),
         quote=strongest.text if strongest else "",
         speaker=who,
@@ -189,12 +185,16 @@ def _deductions(case: Case, *, sure: bool) -> Iterator[Point]:
     ``sure``: what the session's own code and output show; else what wording alone says.
     """
     for session in order_sessions(case):
-        groups: dict[tuple[str, str], list[Deduction]] = {}
-        for deduction in session.deductions:
-            if (deduction.mechanism == "false_promise") is sure:
-                groups.setdefault((deduction.mechanism, deduction.kind), []).append(deduction)
-        for (mechanism, kind), group in sorted(groups.items(), key=lambda item: -sum(d.points for d in item[1])):
-            yield _deduction(case, session, mechanism, kind, group)
+        yield from _session_deductions(case, session, sure=sure)
+
+
+def _session_deductions(case: Case, session: SessionVerdict, *, sure: bool) -> Iterator[Point]:
+    groups: dict[tuple[str, str], list[Deduction]] = {}
+    for deduction in session.deductions:
+        if (deduction.mechanism == "false_promise") is sure:
+            groups.setdefault((deduction.mechanism, deduction.kind), []).append(deduction)
+    for (mechanism, kind), group in sorted(groups.items(), key=lambda item: -sum(d.points for d in item[1])):
+        yield _deduction(case, session, mechanism, kind, group)
 
 
 def _deduction(case: Case, session: SessionVerdict, mechanism: str, kind: str, group: Sequence[Deduction]) -> Point:
@@ -206,13 +206,13 @@ def _deduction(case: Case, session: SessionVerdict, mechanism: str, kind: str, g
     who = name_of(_speaker(session, first.message_id), session.conversation)
     template = form.once if len(messages) == 1 else form.more
     happened = template.format(
-        who=who, times=_times(len(messages)), what=_promised(session, first), shown=_shown(first.quotes[1:2])
+        who=who, times=times_words(len(messages)), what=_promised(session, first), shown=_shown(first.quotes[1:2])
     )
     places = turns_words(sorted({each.position for each in group}))
     quote = first.quotes[0] if first.quotes else None
     return Point(
         kind="claim" if mechanism == "false_promise" else "lead",
-        sentence=f"{_sentence(happened)} ({places}{_where(case, session)}).",
+        sentence=f"{sentence_start(happened)} ({places}{_where(case, session)}).",
         sure=words.how_sure.get(kind, words.how_sure.get(mechanism, words.how_sure["unmeasured"])),
         quote=_claim_sentence(session, first) or (quote.text if quote else ""),
         speaker=who,
@@ -256,10 +256,10 @@ def _speaker(session: SessionVerdict, message_id: str) -> str:
 def _claims(case: Case, states: Sequence[str]) -> Iterator[Point]:
     """Claims of the ledger in these states, those of the states named first, the latest first."""
     chosen: list[tuple[int, SessionVerdict, LedgerClaim]] = []
-    for session in case.sessions:
+    for session in coding_sessions(case):
         taken = {each.message_id for each in session.deductions}
         for claim in session.claims:
-            checkable = claim.state != "unsupported" or (claim.kind in CHECKED and session.profile == "coding")
+            checkable = claim.state != "unsupported" or claim.kind in CHECKED
             if claim.state in states and claim.message_id not in taken and checkable:
                 chosen.append((states.index(claim.state), session, claim))
     chosen.sort(key=lambda item: (item[0], *_latest(item[2])))
@@ -283,7 +283,7 @@ def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
     where = f"turn {claim.position}{_where(case, session)}{_on(claim.time)}"
     return Point(
         kind="claim",
-        sentence=f"{_sentence(who)} said {words.claims[claim.kind]}, {against}{answer} ({where}).",
+        sentence=f"{sentence_start(who)} said {words.claims[claim.kind]}, {against}{answer} ({where}).",
         sure=words.how_sure[claim.state],
         quote=claim.sentence.text,
         speaker=who,
@@ -304,7 +304,7 @@ def _bypasses(case: Case) -> Iterator[Point]:
         for item in session.bypasses:
             yield Point(
                 kind="bypass",
-                sentence=f"{_sentence(words.bypasses[item.kind])} (turn {item.position}{_where(case, session)}).",
+                sentence=f"{sentence_start(words.bypasses[item.kind])} (turn {item.position}{_where(case, session)}).",
                 sure=words.how_sure["bypass"],
                 quote=one_line(" | ".join(item.lines), QUOTE),
                 speaker=name_of(item.agent, session.conversation),
@@ -333,9 +333,13 @@ def _failures(case: Case) -> Iterator[Point]:
         )
 
 
-def _leads(case: Case) -> Iterator[Point]:
-    for lead in shown_leads(case.leads)[:LEADS]:
-        yield _lead(case, lead)
+def _leads(case: Case) -> tuple[list[Point], list[Point]]:
+    """At most LEADS; apart those about companions, of which their turns say more."""
+    companions = {each.conversation for each in case.sessions if each.profile == "companion"}
+    leads = shown_leads(case.leads)
+    of_companions = [lead for lead in leads if lead.kind == "conversation" and lead.conversation in companions]
+    others = [lead for lead in leads if lead not in of_companions]
+    return [_lead(case, lead) for lead in others[:LEADS]], [_lead(case, lead) for lead in of_companions[:LEADS]]
 
 
 def _lead(case: Case, lead: Lead) -> Point:
@@ -372,7 +376,7 @@ def _moments(case: Case) -> Iterator[Point]:
                 admitted = words.moments[item.code].format(who=who)
                 yield Point(
                     kind="moment",
-                    sentence=f"{_sentence(admitted)} (turn {item.position}{_where(case, session)}).",
+                    sentence=f"{sentence_start(admitted)} (turn {item.position}{_where(case, session)}).",
                     sure=words.how_sure[f"moment_{item.basis}"],
                     quote=item.quotes[0].text,
                     speaker=who,
@@ -396,7 +400,7 @@ def _orders(case: Case) -> Iterator[Point]:
         where = f"turn {item.position}{_where(case, session)}" if len(own) == 1 else counted(len(own), "message")
         yield Point(
             kind="moment",
-            sentence=f"{_sentence(words.moments[ORDERS].format(who=who))}: “{whole_quote}” ({where}).",
+            sentence=f"{sentence_start(words.moments[ORDERS].format(who=who))}: “{whole_quote}” ({where}).",
             sure=words.how_sure[ORDERS],
             quote=item.quotes[-1].text,
             speaker=who,
@@ -429,51 +433,29 @@ def let_go(case: Case) -> tuple[LetGo, ...]:
     return tuple(near[:SHOWN_LET_GO])
 
 
-def _other_turns(case: Case) -> Iterator[Point]:
-    """Turns of a companion that are worth reading and rest on wording alone, the worst session first."""
-    for session in order_sessions(case):
-        for item in session.moments if session.profile == "companion" else ():
-            if item.kind in ("candidate", "conduct", "distress") and item.quotes:
-                why = one_line(item.explanation.split(". ")[0].removesuffix("."), 200)
-                yield Point(
-                    kind="moment",
-                    sentence=f"Turn {item.position}{_where(case, session)}: {why}.",
-                    sure=sentences().how_sure["moment_signal"],
-                    quote=item.quotes[0].text,
-                    speaker=name_of(item.agent, session.conversation),
-                    conversation=session.conversation,
-                    message_id=item.message_id,
-                    id=item.message_id,
-                    title=_title(session),
-                )
+def _turns(case: Case) -> Iterator[Point]:
+    """What wording alone suggests of companions, the conversation with most of it first, and each of them once before
+    any a second time."""
+    points = []
+    for session in heaviest_first(case):
+        points += [_turn(case, session, item, others) for item, others in labelled(session)]
+        if session.profile == "companion":
+            points += _session_deductions(case, session, sure=False)
+    yield from _spread(points)
 
 
-def name_of(agent: str, conversation: str) -> str:
-    """The name that people have in a conversation; of an agent that is named by its role alone ``the assistant``.
-
-    >>> name_of("WhatsApp Chat with Mark/Mark", "WhatsApp Chat with Mark")
-    'Mark'
-    """
-    own = one_line(own_name(agent, conversation), 50)
-    return sentences().sides.get(own.lower(), own)
-
-
-def turns_words(turns: Sequence[int]) -> str:
-    """``turn 3``, ``turns 3 and 5``, ``40 turns from 3 to 90``."""
-    if len(turns) == 1:
-        return f"turn {turns[0]}"
-    if len(turns) > TURNS:
-        return f"{counted(len(turns), 'turn')} from {turns[0]} to {turns[-1]}"
-    return f"turns {', '.join(map(str, turns[:-1]))} and {turns[-1]}"
-
-
-def _sentence(text: str) -> str:
-    """A sentence begins with a capital, but nobody's name is changed."""
-    return text[:1].upper() + text[1:] if text.startswith(tuple(STARTS)) or text[:1].isdigit() else text
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+def _turn(case: Case, session: SessionVerdict, item: Moment, others: int) -> Point:
+    return Point(
+        kind="moment",
+        sentence=turn_sentence(item, others, _where(case, session)),
+        sure=sentences().how_sure["moment_signal"],
+        quote=item.quotes[0].text,
+        speaker=name_of(item.agent, session.conversation),
+        conversation=session.conversation,
+        message_id=item.message_id,
+        id=item.message_id,
+        title=_title(session),
+    )
 
 
 def _title(session: SessionVerdict) -> str:

@@ -157,7 +157,7 @@ def session_view(
         evidence=evidence(trace),
         moments=moments,
         more_guns=max(0, guns - GUNS),
-        claims=claim_views(verdict, citations),
+        claims=claim_views(verdict, citations) if verdict.profile == "coding" else (),
         start=citations.href(name, trace.turns[0].id) if trace.turns else "",
     )
 

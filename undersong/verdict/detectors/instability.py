@@ -120,10 +120,12 @@ def _candidate(exchange: Exchange, head: _StanceScore) -> Moment:
     concession = (
         pattern(stance_config().concedes).search(exchange.answer.prose) if exchange.kind == "objection" else None
     )
-    to = "an objection" if exchange.kind == "objection" else "a question that leads"
+    objected = exchange.kind == "objection"
+    to = "an objection" if objected else "a question that leads"
+    title = "Gives way under pressure" if objected else "Answers a question that leads"
     by = "its words concede" if concession else f"{head.by} gives {head.score:.2f}"
     words = (
-        f"The agent gives way to {to} and brings no new fact ({by}); what it held before is at turn "
+        f"The agent seems to give way to {to} and brings no new fact ({by}); what it held before is at turn "
         f"{exchange.before.message.position}."
     )
     shown = (
@@ -133,7 +135,7 @@ def _candidate(exchange: Exchange, head: _StanceScore) -> Moment:
     )
     quotes = (shown, _opening(exchange.asked))
     strength = head.score if head.gives_way else None
-    return candidate(MECHANISM, "Gives way under pressure", exchange.answer, words, quotes, strength)
+    return candidate(MECHANISM, title, exchange.answer, words, quotes, strength)
 
 
 def _opening(turn: TranscriptTurn) -> Quote:

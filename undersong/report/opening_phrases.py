@@ -1,0 +1,60 @@
+"""The phrases of a first screen: names, turns, and quotes with the rest of their sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from undersong.core.sanitize import one_line
+from undersong.core.text import counted
+from undersong.report.escape import own_name
+from undersong.report.opening_sentences import sentences
+
+QUOTE = 220  # characters of a quote
+ENDS = (". ", "? ", "! ", ".\n", "\n")  # of a sentence, near enough for a quote
+TURNS = 6  # turns that a sentence names
+STARTS = ("the ", "tests ", "a ", "some ", "more ")  # of our own words, as against names
+
+
+def whole(quote: str, text: str | None) -> str:
+    """A quote with the rest of its sentence, on one line of at most QUOTE characters.
+
+    "" where the message is held and the quote does not stand in it; as it is where the message is not held.
+    """
+    start = text.find(quote) if quote and text is not None else -1
+    if text is None:
+        return one_line(quote, QUOTE)
+    if start < 0:
+        return ""
+    end = start + len(quote)
+    before = max((text.rfind(mark, 0, start) for mark in ENDS), default=-1)
+    after = min((place for mark in ENDS if (place := text.find(mark, end - 1)) >= 0), default=len(text))
+    return one_line(text[before + 1 : after + 1], QUOTE)
+
+
+def name_of(agent: str, conversation: str) -> str:
+    """The name that people have in a conversation; of an agent that is named by its role alone ``the assistant``.
+
+    >>> name_of("WhatsApp Chat with Mark/Mark", "WhatsApp Chat with Mark")
+    'Mark'
+    """
+    own = one_line(own_name(agent, conversation), 50)
+    return sentences().sides.get(own.lower(), own)
+
+
+def turns_words(turns: Sequence[int]) -> str:
+    """``turn 3``, ``turns 3 and 5``, ``40 turns from 3 to 90``."""
+    if len(turns) == 1:
+        return f"turn {turns[0]}"
+    if len(turns) > TURNS:
+        return f"{counted(len(turns), 'turn')} from {turns[0]} to {turns[-1]}"
+    return f"turns {', '.join(map(str, turns[:-1]))} and {turns[-1]}"
+
+
+def sentence_start(text: str) -> str:
+    """A sentence begins with a capital, but nobody's name is changed."""
+    return text[:1].upper() + text[1:] if text.startswith(tuple(STARTS)) or text[:1].isdigit() else text
+
+
+def times_words(count: int) -> str:
+    """``once``, ``twice``, ``3 times``."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
