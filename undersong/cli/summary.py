@@ -314,6 +314,7 @@ _COLOURS = {
     "moment": "yellow",
     "lead": None,
 }
+BY_HAND = "command:written-by-hand"  # who "answered" in the demo's replay: its authors
 WIDEST = 100  # characters of a line; a narrower terminal has its own width
 
 
@@ -329,6 +330,10 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 def _run_lines(facts: dict[str, Any]) -> Iterable[str]:
     """Who read it and what that cost, and what went wrong."""
     read, cost = facts["states"].get("scored", 0), facts["cost_usd"]
+    if facts["judge"]["name"] == BY_HAND:
+        yield "judge      kept readings (written by hand): no model was asked"
+        yield from _problem_lines(facts["problems"])
+        return
     calibrated = "" if facts["judge"]["calibrated"] else ", uncalibrated"
     price = "price not known" if cost is None else f"${cost:.2f}"
     messages = counted(facts["messages"], "message")
