@@ -113,7 +113,7 @@ def session_verdict(
         confirmations=tuple(confirmations),
         profile=profile,
         project=project_of(conversation),
-        **_ledger(conversation.source_format, transcript, history, deductions),
+        **_ledger(conversation.source_format, transcript, history, deductions, results[MECHANISM]),
     )
 
 
@@ -121,18 +121,23 @@ def with_ledger(verdict: SessionVerdict, conversation: Conversation, scans: Sequ
     """A verdict with the ledger of these texts, such as masked ones; its deductions are those of the texts."""
     transcript = Transcript(conversation, scans)
     history = CheckHistory(transcript)
-    ledger = _ledger(conversation.source_format, transcript, history, verdict.deductions)
+    promises = false_promises(transcript, history)
+    ledger = _ledger(conversation.source_format, transcript, history, verdict.deductions, promises)
     return msgspec.structs.replace(verdict, title=title_of(conversation), **ledger)
 
 
 def _ledger(
-    source_format: str, transcript: Transcript, history: CheckHistory, deductions: Sequence[Deduction]
+    source_format: str,
+    transcript: Transcript,
+    history: CheckHistory,
+    deductions: Sequence[Deduction],
+    promises: DetectorResult,
 ) -> dict[str, Any]:
     """What agents say of their work, ways round a check, and where time was lost.
 
     Of talk without tools and without code that changes no ledger is kept, unless it is the log of a coding agent.
     """
-    keeps = source_format in AGENT_LOGS or _shows_work(transcript, history)
+    keeps = source_format in AGENT_LOGS or _shows_work(transcript, promises)
     return {
         "claims": claim_ledger(transcript, history, deductions) if keeps else (),
         "bypasses": with_thoughts(bypasses(transcript, history), transcript),
@@ -140,11 +145,11 @@ def _ledger(
     }
 
 
-def _shows_work(transcript: Transcript, history: CheckHistory) -> bool:
+def _shows_work(transcript: Transcript, promises: DetectorResult) -> bool:
     """Whether there is anything to hold claims against: a call, an answer of a tool, or code that changes."""
     if transcript.outcomes or any(turn.message.tool_calls for turn in transcript.turns):
         return True
-    return not false_promises(transcript, history).absent
+    return not promises.absent
 
 
 def _detected(transcript: Transcript, history: CheckHistory, signals: Signals) -> dict[str, DetectorResult]:

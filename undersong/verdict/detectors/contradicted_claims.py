@@ -32,7 +32,7 @@ def contradicted_claims(transcript: Transcript, history: CheckHistory) -> list[D
     with the work, or a later run passes.
     """
     by_message: dict[str, Deduction] = {}
-    for ruled in check_claims(transcript, history):
+    for ruled in check_claims(transcript, history) if transcript.outcomes else ():
         failed_check = ruled.ruling.check.outcome if ruled.ruling.check else None
         contradicted = ruled.ruling.state == "contradicted" and failed_check is not None
         if failed_check and contradicted and not _taken_back(transcript, ruled.turn, failed_check.outcome, ruled.claim):

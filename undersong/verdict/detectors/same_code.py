@@ -60,8 +60,10 @@ class CodeHistory:
     def add(self, turn: TranscriptTurn, failed_calls: Collection[str] = ()) -> None:
         """Remember the code of one turn, by its hash and by its substance; a write that was refused is no version."""
         message = turn.message
-        fails = message.role in ASKS and complains(turn.prose) and not claims(message, turn.scan)
         blocks = [block for block in turn.blocks if block.call not in failed_calls]
+        if not blocks:
+            return
+        fails = message.role in ASKS and complains(turn.prose) and not claims(message, turn.scan)
         for block in blocks:
             for version in _names(block):
                 if message.role in ASKS:
