@@ -124,3 +124,14 @@ def test_the_command_writes_what_is_asked_for_and_verify_covers_it(undersong: Un
     assert {name for names in FORMATS.values() for name in names} <= present
     assert undersong("verify", "undersong-report", "samples").code == 0
     assert undersong("audit", "samples", "--format", "pdf").code == 2
+
+
+@pytest.mark.parametrize(("confidence", "level"), [(0.0, None), (0.0999, None), (0.1, "note"), (0.4, "note")])
+def test_a_finding_that_is_hardly_likely_is_not_in_sarif(
+    make_case: Make, tmp_path: Path, confidence: float, level: str | None
+) -> None:
+    case, rows = make_case()
+    findings = tuple(msgspec.structs.replace(each, confidence=confidence) for each in case.findings)
+    (run,) = sarif(msgspec.structs.replace(case, findings=findings), rows, tmp_path / "out")["runs"]
+    found = [each["level"] for each in run["results"] if "codeFlows" in each]
+    assert found == ([level] if level else [])

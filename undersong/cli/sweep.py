@@ -92,6 +92,7 @@ def command(
     from undersong.patterns.catalog import all_rules, load_rules
     from undersong.pipeline.finding_reader import FindingReader, stored_texts
     from undersong.pipeline.history_sweep import chosen_judge, sweep
+    from undersong.report.order import is_faint
 
     rules = load_rules(folder_rules(folder), names)
     if slow and not names and not folder:
@@ -104,8 +105,12 @@ def command(
             texts = stored_texts(opened_store)
             reads = FindingReader(reading_judge, texts, rules, prevalence) if reading_judge else None
             done = sweep(opened_store, rules, entry.judge_hash, reader=reads, **chosen)
+    faint = [finding for finding in done.new_findings if is_faint(finding)]
     for finding in done.new_findings:
-        click.echo(encode(finding).decode() if as_json else _finding_line(finding))
+        if as_json or finding not in faint:
+            click.echo(encode(finding).decode() if as_json else _finding_line(finding))
+    if faint and not as_json:
+        click.echo(f"{counted(len(faint), 'new finding')} of a confidence under .1 not listed; --json prints all")
     for sequence in done.emerging:
         warning = {"emerging": msgspec.to_builtins(sequence)}
         click.echo(json.dumps(warning) if as_json else _emerging_line(sequence))
@@ -146,9 +151,11 @@ def _reading(name: str | None, *, by_name: bool, store: Store, terms: RunLimits)
 
 
 def _finding_line(finding: Finding) -> str:
+    from undersong.report.sureness import sure_words
+
     aim = f" towards {finding.target}" if finding.target else ""
     line = f"{finding.finding_id[:12]}  {finding.level:<8} {finding.pattern}: {finding.agent}{aim}"
-    return one_line(f"{line}, strength {finding.strength:.2f}", 160)
+    return one_line(f"{line}, strength {finding.strength:.2f}; {sure_words(finding)}", 300)
 
 
 def _emerging_line(sequence: Emerging) -> str:

@@ -20,13 +20,12 @@ from undersong.report.claims_view import coding_sessions
 from undersong.report.opening_phrases import QUOTE, name_of, sentence_start, times_words, turns_words, whole
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_turns import heaviest_first, labelled, turn_sentence
-from undersong.report.order import order_findings, order_sessions
+from undersong.report.order import is_faint, order_findings, order_sessions
 from undersong.report.sureness import sure_words
 from undersong.report.work_view import duration_words
 
 SHOWN_LET_GO = 2  # look-alikes that a first screen names
 SHOWN = 5  # things to look at on a first screen
-FAINT = 0.1  # confidence below which a finding is in the report alone: nine in ten such findings are wrong
 LEADS = 3  # leads among them: they are guesses
 OF_A_KIND = 3  # of one kind where there are others
 ORDER = 100  # characters of an order to models within a sentence
@@ -75,7 +74,7 @@ def points_of(case: Case) -> tuple[Point, ...]:
 
 def _hints(case: Case) -> tuple[Iterable[Point], ...]:
     """What is no more than a hint: of work what nobody checked and what failed again, else speakers and sequences."""
-    likely = (point for point in _findings(case, sure=False) if point.confidence is None or point.confidence >= FAINT)
+    likely = (finding_point(each) for each in order_findings(case.findings) if each.is_lead and not is_faint(each))
     if all(session.profile == "coding" for session in case.sessions):
         return _claims(case, ("unsupported",)), _failures(case), likely, _deductions(case, sure=False), _moments(case)
     other, of_companions = _leads(case)

@@ -170,6 +170,7 @@ def group_of(name: str) -> str:
     return next((group.title for group in groups().groups.values() if name in group.names), OTHER)
 
 
+FAINT = 0.1  # confidence below which a finding is in the report alone: nine in ten such findings are wrong
 SarifLevel = Literal["note", "warning", "error"]
 ORDER: tuple[SarifLevel, ...] = ("note", "warning", "error")
 SARIF: dict[str, SarifLevel] = {
@@ -194,6 +195,11 @@ class SessionResult(NamedTuple):
     claim: Deduction | LedgerClaim | Moment
     session: SessionVerdict
     level: SarifLevel
+
+
+def is_faint(finding: Finding) -> bool:
+    """Whether a finding is too unlikely to be listed by itself; one whose confidence is not known is not."""
+    return finding.confidence is not None and finding.confidence < FAINT
 
 
 Result = FindingResult | SessionResult

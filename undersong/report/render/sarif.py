@@ -12,7 +12,7 @@ from undersong.core.text import mechanism_name
 from undersong.models import Case, Deduction, LedgerClaim, Message, Quote
 from undersong.report.finding_view import RuleWords
 from undersong.report.narrative import certainty_words, moment_label
-from undersong.report.order import FindingResult, SessionResult, group_of, results
+from undersong.report.order import FindingResult, SessionResult, group_of, is_faint, results
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 RESULTS = 25_000  # of a run, as code hosts accept them
@@ -54,9 +54,11 @@ def _run(case: Case, results: list[dict[str, Any]], rules: list[dict[str, Any]])
 
 
 def _results(case: Case, messages: Messages, rules: Mapping[str, RuleWords]) -> Iterator[dict[str, Any]]:
-    """Results with their rule inside, under the key ``rule``."""
+    """Results with their rule inside, under the key ``rule``; without findings that are too unlikely to be listed."""
     for result in results(case):
         if isinstance(result, FindingResult):
+            if is_faint(result.finding):
+                continue
             yield _finding(result, messages, rules.get(result.finding.rule_hash, RuleWords()))
         else:
             yield _of_session(result, messages)
