@@ -12,6 +12,14 @@ from undersong.core.text import counted
 from undersong.models import Case, by_pattern
 from undersong.report.claims_view import work_words
 
+BEST_KNOWN = {  # patterns by which people know what is not looked for
+    "love_bombing": "love bombing",
+    "con_game": "a con",
+    "gaslighting_sequence": "gaslighting",
+    "classic_con_sequence": "a con in five steps",
+    "dependency_loop": "a dependency loop",
+    "self_exfiltration": "self-exfiltration",
+}
 NAMED_INPUTS = 3  # inputs that a command of a report names; beyond them it says PATH
 
 
@@ -26,7 +34,8 @@ class Coverage(msgspec.Struct, frozen=True):
 def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
     """What was looked at and what was not; ``paths`` are those of the command, by default the names of the inputs."""
     patterns = by_pattern(case.outcomes)
-    idle = 0 if _all_sequences_read(case) else sum(each.status == "not_applicable" for each in patterns)
+    not_run = [each.pattern for each in patterns if each.status == "not_applicable"]
+    idle = 0 if _all_sequences_read(case) else len(not_run)
     gaps = list(_gaps(case))
     if gave_up := [each.pattern for each in patterns if each.status == "gave_up"]:
         gaps.insert(0, f"the search for {', '.join(gave_up)} gave up at its limit")
@@ -34,7 +43,7 @@ def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
     looked = f"Looked at {_what(case)}."
     if idle and estimate:
         price = f"about ${max(estimate['usd'], 0.01):,.2f}"
-        what = f"{idle:,} of {counted(len(patterns), 'pattern')} of manipulation, such as love bombing or a con,"
+        what = f"{idle:,} of {counted(len(patterns), 'pattern')} of manipulation{_such_as(not_run)}"
         need = f"{what} need an LLM judge"
         gaps.insert(0, f"{need}, which would cost {price} here")
         return Coverage(looked, f"Not looked for: {'; '.join(gaps)}.", _command(case, paths, estimate))
@@ -43,6 +52,12 @@ def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
     if not gaps:
         return Coverage(looked, "Nothing was left out.")
     return Coverage(looked, f"Not looked at: {'; '.join(gaps)}.")
+
+
+def _such_as(not_run: Sequence[str]) -> str:
+    """Two patterns that were really not looked for, the best known first."""
+    names = [words for pattern, words in BEST_KNOWN.items() if pattern in not_run][:2]
+    return f", such as {' or '.join(names)}," if names else ""
 
 
 def _all_sequences_read(case: Case) -> bool:
