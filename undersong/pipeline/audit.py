@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -238,11 +239,22 @@ def detect_rows(
     Raises InputError where the file cannot be opened or holds no row at all.
     """
     problems, rows = rows_in(path)
-    search = RowSearch(rows)
-    detection = search.detect(rules)
-    weighed = _significance(detection, search, rules, effort)
-    findings = with_confidence(weighed.findings, rows, rules, prevalence)
+    with _frozen():
+        search = RowSearch(rows)
+        detection = search.detect(rules)
+        weighed = _significance(detection, search, rules, effort)
+        findings = with_confidence(weighed.findings, rows, rules, prevalence)
     return problems, detection, msgspec.structs.replace(weighed, findings=findings)
+
+
+@contextmanager
+def _frozen() -> Iterator[None]:
+    """What is there by now is left out of the search for cycles, which would go through all rows again and again."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _significance(

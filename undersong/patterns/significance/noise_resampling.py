@@ -29,6 +29,7 @@ from undersong.patterns.significance.permutations import (
 from undersong.patterns.vectorized.dimensions import dimension_of
 from undersong.patterns.vectorized.exact_sum import F, I
 from undersong.patterns.vectorized.row_source import RowSource
+from undersong.patterns.vectorized.vector_logic import Vectors
 
 FILE = "noise.yaml"
 ALIKE = 0.5  # least Jaccard index of two sets of message ids that count as the same finding
@@ -147,7 +148,7 @@ class _NoiseTest:
 
     def noises(self) -> F:
         """The differences of the next replicas: replicas x traits x rows of the timeline."""
-        return np.stack([_noise(self.key, self.drawn + n, self.rows, self.spreads) for n in range(self.ahead)])
+        return _noises(self.key, self.drawn, self.ahead, self.rows, self.spreads)
 
     def take(self, replica_matches: _ReplicaMatches) -> None:
         """Count where the matches survived."""
@@ -179,7 +180,8 @@ class _NoiseSearch:
         counts = [len(each) for each in noises.values()]
         owners = np.repeat(np.array([*noises], dtype=np.int64), counts)
         places = batch.places(owners)
-        match_arrays = batch.find(NoisyRows(batch.source, places, self._scores(noises, places)), owners, places)
+        replicas = NoisyRows(batch.source, places, self._scores(noises, places))
+        match_arrays = batch.find(replicas, Vectors(replicas), owners, places)
         results: _ReplicaMatches = [[] for _ in owners]
         for k in match_arrays.inside.tolist():
             results[match_arrays.arrays.timelines[k]].append(batch.named(match_arrays, k))
@@ -252,12 +254,16 @@ def replicas_for(rows: int, replicas: int) -> int:
     return min(replicas, max(FEWEST, replicas * ALL_REPLICAS // max(rows, ALL_REPLICAS)))
 
 
-def _noise(key: bytes, replica: int, rows: int, spreads: F) -> F:
-    """The normal differences of some traits of each row (traits x rows), made from the key and the number alone."""
-    shape = len(spreads), rows, _DICE
-    numbers = hashlib.shake_256(key + replica.to_bytes(8, "big")).digest(2 * math.prod(shape))
-    dice = np.frombuffer(numbers, dtype=">u2").reshape(shape)
-    normal = (dice.sum(axis=2) + _DICE / 2) / 2.0**16 - _DICE / 2
+def _noises(key: bytes, first: int, count: int, rows: int, spreads: F) -> F:
+    """The normal differences of some traits of each row (replicas x traits x rows).
+
+    Those of a replica are made from the key and its number alone.
+    """
+    size = 2 * len(spreads) * rows * _DICE
+    keys = (hashlib.shake_256(key + replica.to_bytes(8, "big")) for replica in range(first, first + count))
+    dice = np.frombuffer(b"".join(each.digest(size) for each in keys), dtype=">u2").astype(np.float64)
+    sums = (dice.reshape(-1, _DICE) @ np.ones(_DICE)).reshape(count, len(spreads), rows)  # whole numbers: exact
+    normal = (sums + _DICE / 2) / 2.0**16 - _DICE / 2
     return np.asarray(np.rint(normal * spreads[:, None] / _STEP) * _STEP)
 
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.language.expressions import Call, Field, Node
+from undersong.patterns.language.expressions import Call, Field, Node, Window, walk
 from undersong.patterns.language.fields import MESSAGE_ATTRIBUTES, MESSAGE_FIELDS, Kind
 from undersong.patterns.reference.partitions import Entry, Partition, Timeline
 from undersong.patterns.reference.search import Match, search_partition
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
-from undersong.patterns.vectorized.layout import FieldSource, RowTable, ranges
+from undersong.patterns.vectorized.layout import FieldSource, RowTable, picked, ranges
 from undersong.patterns.vectorized.row_source import RowSource
 from undersong.patterns.vectorized.run import MatchArrays, TableSearch
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes, Vectors
@@ -97,16 +97,21 @@ class SequenceBatch:
         """The rows of some versions, as places in ``entries``; ``owners`` are the numbers of their sequences."""
         return ranges(self.first[owners], self.first[owners] + self.sizes[owners])
 
-    def find(self, versions: FieldSource, owners: I, places: I) -> BatchMatches:
+    @cached_property
+    def vectors(self) -> Vectors:
+        """Expressions over the rows in their own order."""
+        return Vectors(self.source)
+
+    def find(self, versions: FieldSource, vectors: Vectors, owners: I, places: I) -> BatchMatches:
         """The matches in some versions of the sequences; raises NotVectorizable where arrays do not do.
 
-        Each version is a timeline with as many rows as its sequence has around it.
+        Each version is a timeline with as many rows as its sequence has around it; ``vectors``: their expressions.
         """
         bounds = np.concatenate([[0], np.cumsum(self.sizes[owners])])
         table = RowTable(versions, None, bounds, self.times[places], self.timed[owners], self.read[places])
         if "target" in self.rule.file.partition_by:
             table.targets = self._targets(table.targets, owners)
-        arrays = TableSearch(table, Vectors(versions)).find(self.rule)
+        arrays = TableSearch(table, vectors).find(self.rule)
         return BatchMatches(arrays, self._inside(arrays, owners), places)
 
     def strengths(self, matches: BatchMatches, count: int) -> F:
@@ -174,7 +179,8 @@ def strongest_permuted(batch: SequenceBatch, permutations: Mapping[int, Permutat
         own = batch.own[number]
         words[first:last].reshape(len(orders), -1)[:, own - batch.first[number]] = own[orders]
         first = last
-    matches = batch.find(CombinedRows(batch.source, words, places), owners, places)
+    versions = CombinedRows(batch.source, words, places)
+    matches = batch.find(versions, _MovedVectors(versions, batch.vectors), owners, places)
     strengths = batch.strengths(matches, len(owners))
     return dict(zip(permutations, np.split(strengths, np.cumsum(counts)[:-1]), strict=True))
 
@@ -248,6 +254,32 @@ class CombinedRows:
         if not isinstance(node, Field):
             raise TypeError(f"{node} is no field of a row")
         return self.words if node.name in MESSAGE_FIELDS else self.places
+
+
+class _MovedVectors(Vectors):
+    """Expressions over moved rows: what a message alone tells is worked out before it moves, and goes along."""
+
+    def __init__(self, versions: CombinedRows, unmoved: Vectors) -> None:
+        super().__init__(versions)
+        self.versions, self.unmoved = versions, unmoved
+
+    def once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
+        """What ``work`` makes of a node."""
+        if not all(_of_message(part) for part in (node if what == "bits" else (node,)) if part is not None):
+            return super().once(what, node, work)
+        return super().once(what, node, lambda part: self._moved(getattr(self.unmoved, what)(part)))
+
+    def _moved(self, values: Any) -> Any:
+        return picked(values, self.versions.words) if np.ndim(values) else values
+
+
+@lru_cache(maxsize=4096)
+def _of_message(node: Node) -> bool:
+    """Whether an expression asks for nothing of a row but the words that move."""
+    fields = [part for part in walk(node) if isinstance(part, Field)]
+    return all(part.name in MESSAGE_FIELDS for part in fields) and not any(
+        isinstance(part, Window) for part in walk(node)
+    )
 
 
 def replaced(partition: Partition, rows: tuple[Entry, ...]) -> Partition:

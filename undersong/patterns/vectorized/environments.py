@@ -104,7 +104,7 @@ class TableVectors(Vectors):
         self._levels = DependencyLevels({})
 
     def once(self, what: str, node: Any, work: Callable[[Any], Any]) -> Any:
-        if self.table.index is None or what == "text" or self._level(what, node) != ROW:
+        if what == "text" or self._level(what, node) != ROW:
             return super().once(what, node, work)
         return super().once(what, node, lambda part: self.table.taken(self._of_source(what, part)))
 
