@@ -13,12 +13,14 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.conftest import Undersong
+from undersong.cli.watch import _show
 from undersong.errors import InputError
 from undersong.models import Problem
-from undersong.monitor.watch import watch
+from undersong.monitor.watch import WatchUpdate, watch
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.live import Changes, LiveDetector
 
@@ -159,3 +161,20 @@ def test_an_interrupt_ends_the_watch_in_order(tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "Traceback" not in errors
+
+
+def test_a_finding_that_is_hardly_likely_is_counted_and_not_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(CYCLE)
+    items = list(watch(path, LiveDetector(load_rules(names=["love_bombing"]))))
+    (finding,) = [each for item in items if not isinstance(item, Problem) for each in item.findings]
+    faint = WatchUpdate((msgspec.structs.replace(finding, confidence=0.05),))
+    likely = WatchUpdate((msgspec.structs.replace(finding, confidence=0.6),))
+    _show([faint])
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "1 finding of a confidence under .1 not printed\n")
+    _show([faint, likely, faint])
+    shown = capsys.readouterr()
+    assert ([json.loads(line)["confidence"] for line in shown.out.splitlines()], shown.err) == ([0.6, 0.05], "")

@@ -180,8 +180,13 @@ def _messages(
 
 
 def _show(items: Iterable[Problem | PrintableUpdate]) -> list[Problem]:
-    """Print findings and problems; returns those of files that could not be read."""
-    unread = []
+    """Print findings and problems; returns those of files that could not be read.
+
+    Findings of a confidence under .1 are counted at the end, unless they take the place of one that was printed.
+    """
+    from undersong.report.order import is_faint
+
+    unread, printed, faint = [], set[str](), set[str]()
     for item in items:
         if isinstance(item, Problem):
             show_problems([item])
@@ -190,7 +195,13 @@ def _show(items: Iterable[Problem | PrintableUpdate]) -> list[Problem]:
         for gone in item.retracted:
             click.echo(json.dumps({"retracted": gone.finding_id, "reason": gone.reason}))
         for finding in item.findings:
+            if is_faint(finding) and finding.finding_id not in printed:
+                faint.add(finding.finding_id)
+                continue
+            printed.add(finding.finding_id)
             click.echo(encode(finding))
         for sequence in getattr(item, "emerging", ()):  # of messages alone
             click.echo(json.dumps({"emerging": msgspec.to_builtins(sequence)}))
+    if faint - printed:
+        click.echo(f"{counted(len(faint - printed), 'finding')} of a confidence under .1 not printed", err=True)
     return unread
