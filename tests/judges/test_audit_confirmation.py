@@ -116,7 +116,9 @@ def test_a_judge_that_turns_everything_away_is_not_asked_about_places(undersong:
 def test_answers_that_never_came_are_not_counted_as_answers(undersong: Undersong, served: Served) -> None:
     blame("fault=400")
     ran, _ = audited(undersong, served.spec())
-    assert "; 1 answer, " in ran.out  # to the user's message alone: the agent's and its place brought none
+    assert ran.err.startswith("judge: judge: 2 of 3 questions failed")  # the agent's message and its place
+    case = json.loads(Path("undersong-report/case.json").read_text())
+    assert case["judge_calls"] == 1  # the user's message alone was answered
 
 
 def test_a_turnabout_is_put_with_both_turns_and_the_objection_between(undersong: Undersong, served: Served) -> None:

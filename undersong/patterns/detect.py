@@ -112,9 +112,9 @@ class RowSearch:
         then = (with_origin(finding, by_hash[finding.rule_hash], indicators) for finding in found_then.findings)
         unreported = {rule.hash for rule in before}
         findings = [each for each in found_first.findings if each.rule_hash not in unreported]
-        outcomes = {each.pattern: each for each in (*found_first.outcomes, *found_then.outcomes)}
+        outcomes = {each.rule_hash: each for each in (*found_first.outcomes, *found_then.outcomes)}
         return Detection(
-            findings=tuple(sorted((*findings, *then), key=order)), outcomes=tuple(outcomes[rule.id] for rule in rules)
+            findings=tuple(sorted((*findings, *then), key=order)), outcomes=tuple(outcomes[rule.hash] for rule in rules)
         )
 
     def _corpus(self, rules: Sequence[PatternRule], gives: Collection[str] | None) -> _RowCorpus:
