@@ -45,7 +45,7 @@ def test_an_audit_by_a_local_model_gets_answers_of_the_asked_form_and_counts_the
     spec = f"openai:tiny@{address}/v1"
     ran = undersong("audit", "talk.jsonl", "--judge", spec, "--all", "--json", "--no-chance", "--timeout", "600")
     assert ran.code == (0 if answered() else 4), ran.err
-    with SQLiteLedger(Path("undersong.db")) as ledger:
+    with SQLiteLedger(Path("undersong-report.db")) as ledger:
         paid = list(ledger.all([spec], questions_hash()))
     assert paid
     for paid_answer in paid:  # a model that knows nothing may miss the control question; the form it cannot miss
@@ -109,7 +109,7 @@ def test_an_audit_puts_a_flagged_place_to_a_local_model_and_keeps_what_it_said(
     assert (answer["yes"] is not None) == (answer["state"] == "scored")
     assert answer["state"] in ("scored", "failed")  # a model that knows nothing may miss the control question
     assert answer["usage"]["input"] > 0 < answer["usage"]["output"]
-    with SQLiteLedger(Path("undersong.db")) as ledger:
+    with SQLiteLedger(Path("undersong-report.db")) as ledger:
         assert [each.depth for each in ledger.all([spec], questions_hash())].count("confirm") == answer["usage"][
             "calls"
         ]
