@@ -214,7 +214,9 @@ def test_lines_that_could_be_anything_are_told_once_while_more_are_waited_for() 
     counts: list[int] = []
     line = b'{"role": "user", "content": "x"}'
     lines = iter([[b""], [b"Minutes of a walk", b"To buy: bread"], [b"and salt"], [line], [b""]])
-    assert detect_input(lines, "-", unclear=counts.append).form is None
+    form = detect_input(lines, "-", unclear=counts.append).form
+    assert form is not None
+    assert form.name == "openai"  # lines that are no objects are passed over, and whoever reads them says so
     assert counts == [2]
     detect_input(iter([[line], [b""]]), "-", unclear=counts.append)
     assert counts == [2]

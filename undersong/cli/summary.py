@@ -319,8 +319,8 @@ WIDEST = 100  # characters of a line; a narrower terminal has its own width
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    """Lines of a sentence within the width of the terminal."""
-    width = min(WIDEST, shutil.get_terminal_size((WIDEST, 0)).columns)
+    """Lines of a sentence within the width of the terminal; in a file or pipe always of the same width."""
+    width = min(WIDEST, shutil.get_terminal_size((WIDEST, 0)).columns) if sys.stdout.isatty() else WIDEST
     lead = text[: len(text) - len(text.lstrip(" "))]
     return textwrap.wrap(
         text.strip(), max(width, 40), initial_indent=lead, subsequent_indent=indent, break_on_hyphens=False
