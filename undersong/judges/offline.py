@@ -1,7 +1,7 @@
 """The judge that needs no key, no server and no download: traits, signals, and whether they mean anything here.
 
 Traits come from n-gram heads. On posts of agent networks they estimate what an LLM judge would have said on Moltbook,
-where those labels come from; on any other text they order messages as readers of eleven kinds of talk did. Signals come
+where those labels come from; on any other text they order messages as readers of twenty kinds of talk did. Signals come
 from prototype phrases, which need no labels and carry over; in talks of the kind that a head was trained on, both count
 half. It reads one message at a time. It declines what no wording shows:
 lies, factual accuracy, whether a conversation as a whole was safe.
