@@ -1,4 +1,4 @@
-"""Live rows stand as an audit's do: levels or ranks by the domain check, and the name of the null bands."""
+"""Live rows stand as an audit's do: levels or ranks by the domain check, and the name of the reference ranges."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from undersong.cli.options import (
 from undersong.cli.progress import progress_bar
 from undersong.stores.protocol import open_store
 
-BANDS = ".bands.json"  # beside the rows: signal → null band
+BANDS = ".bands.json"  # beside the rows: signal → reference range
 
 
 @click.command(
@@ -53,7 +53,7 @@ def command(
 ) -> None:
     """Scan, route and evaluate; the rows are what `undersong detect` reads.
 
-    Where the judge gives signals, FILE.bands.json holds the null band of each in this corpus; the rows name it.
+    Where the judge gives signals, FILE.bands.json holds the reference range of each in this corpus; the rows name it.
     """
     from undersong.judges.protocol import is_paid
     from undersong.pipeline.audit import evaluate_rows

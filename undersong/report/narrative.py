@@ -215,7 +215,7 @@ def confirmation_words(verdict: SessionVerdict) -> str:
 
 
 def kind_words(case: Case) -> tuple[str, ...]:
-    """How many scores are ranks, and which signals stand out of the null band, in sentences."""
+    """How many scores are ranks, and which signals stand out of the reference range, in sentences."""
     read = case.states.get("scored", 0)
     sentences = []
     if case.ranked:
@@ -229,7 +229,7 @@ def kind_words(case: Case) -> tuple[str, ...]:
             for name in signals_above_null(case.signals)
         ]
         shown = ", ".join(over_band) if over_band else "none"
-        sentences.append(f"Signals over their null band in more than a tenth of the messages: {shown}.")
+        sentences.append(f"Signals over their reference range in more than a tenth of the messages: {shown}.")
     return tuple(sentences)
 
 
