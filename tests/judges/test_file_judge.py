@@ -72,7 +72,7 @@ def test_a_run_writes_its_questions_and_the_next_one_reads_the_answers(undersong
     assert (finding["pattern"], finding["agent"]) == ("love_bombing", "c/Jonas")
     assert finding["confidence"] > 0.9
     assert finding["stages"] == [["warmth", "m0"], ["withdrawal", "m2"], ["withdrawal, price", "m4"]]
-    assert "everything that each of 2 speakers wrote, for every pattern" in " ".join(ran.out.split())
+    assert "what 2 speakers wrote, each as a whole, for every pattern" in " ".join(ran.out.split())
     assert undersong("verify", "undersong-report", "talk.jsonl").code == 0
 
 

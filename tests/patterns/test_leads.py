@@ -119,7 +119,7 @@ def levelled(rows: list[Row]) -> list[Row]:
 
 def test_where_scores_are_levels_the_mean_level_decides_and_is_said() -> None:
     first, *others = leads(levelled(run_of()))
-    assert (first.agent, first.kind) == ("kira", "conversation")
+    assert (first.agent, first.kind) == ("kira", "agent")  # a level tells which side it is
     assert first.reason == (
         "5 messages score 0.80 on average in negative traits, the others of this run 0.10; "
         "most in broken logic (0.80) and deception (0.80)."

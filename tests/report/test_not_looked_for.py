@@ -7,7 +7,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from undersong.models import Case, Row, RuleOutcome
+from undersong.models import Case, Row, RuleOutcome, SequenceReading, State
+from undersong.patterns.nomination import UNREAD_SEQUENCES, unread_sequences
 from undersong.report.coverage import BEST_KNOWN, coverage_of
 
 ESTIMATE = {"usd": 1.0, "judge": "anthropic:m", "read": "messages"}
@@ -27,3 +28,36 @@ def test_no_pattern_that_was_looked_for_is_named(
     assert missing.startswith("Not looked for: ")
     left = [words for pattern, words in BEST_KNOWN.items() if pattern not in ran][:2]
     assert (f", such as {' or '.join(left)}," in missing) if left else ("such as" not in missing)
+
+
+def reading(agent: str, state: State = "scored") -> SequenceReading:
+    return SequenceReading(
+        id=agent, agent=agent, target=None, conversation="c", message_ids=("1",), message_conversations=("c",),
+        shapes=(), judge="j", prompt_hash="h", state=state,
+    )  # fmt: skip
+
+
+def test_speakers_whose_sequence_nobody_read_are_said(make_case: Callable[..., tuple[Case, list[Row]]]) -> None:
+    case, _ = make_case()
+    unread = {"short": 1, "not_nominated": 320}
+    parameters = {**case.parameters, "read": "sequences", UNREAD_SEQUENCES: unread}
+    read = msgspec.structs.replace(case, sequences=(reading("a"), reading("b")), parameters=parameters, problems=())
+    coverage = coverage_of(read)
+    assert "what 2 speakers wrote, each as a whole, for every pattern" in coverage.looked
+    assert coverage.missing == (
+        "Not looked at: 1 speaker of fewer than 3 messages in a conversation; "
+        "320 speakers whose messages gave the least reason to be read as a sequence."
+    )
+    none_left = msgspec.structs.replace(read, parameters=parameters | {UNREAD_SEQUENCES: {}})
+    assert coverage_of(none_left).missing == "Nothing was left out."
+    failed = msgspec.structs.replace(none_left, sequences=(reading("a"), reading("b", "failed")))
+    assert "1 sequence that got no usable reading" in coverage_of(failed).missing
+
+
+def test_sequences_that_no_reading_is_of_are_counted_by_why() -> None:
+    rows = [
+        Row(id=f"{agent}{n}", conversation="c", position=n, agent=agent, role=role, state="unread")
+        for agent, role, count in (("a", "user", 4), ("b", "user", 3), ("c", "user", 2), ("Bash", "tool", 5))
+        for n in range(count)
+    ]
+    assert unread_sequences(rows, [reading("a")]) == {"short": 1, "not_nominated": 1}

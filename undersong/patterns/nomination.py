@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 
-from undersong.models import NEGATIVE_TRAITS, Finding, Nomination, Row
+from undersong.models import NEGATIVE_TRAITS, Finding, Nomination, Row, SequenceReading
 
 LEAST = 3  # messages with text below which an agent has no sequence
 SMALL = 400  # sequences up to which a run nominates every one
 SHARE = 0.2  # of a larger run's sequences that are nominated by what is known of them
 DRAWN = 0.02  # of the rest that a seeded draw nominates, so that what nomination misses can be estimated
 HARMFUL = 0.5  # a negative trait from here on counts as harmful
+UNREAD_SEQUENCES = "unread_sequences"  # among the parameters of a case: what ``unread_sequences`` counts
 SILENT_ROLES = frozenset({"system", "tool"})
 
 
@@ -42,6 +44,15 @@ def nominate(
         )
         for place in ranked
     )
+
+
+def unread_sequences(rows: Iterable[Row], readings: Iterable[SequenceReading]) -> dict[str, int]:
+    """How many sequences no reading is of: ``short`` ones of fewer than LEAST messages, others ``not_nominated``."""
+    sizes = Counter((row.agent, row.conversation) for row in rows if row.role not in SILENT_ROLES)
+    read = {(each.agent, name) for each in readings for name in each.message_conversations}
+    unread = [count for place, count in sizes.items() if place not in read]
+    short = sum(count < LEAST for count in unread)
+    return {"short": short, "not_nominated": len(unread) - short}
 
 
 def _sequences(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:

@@ -28,6 +28,7 @@ from undersong.patterns.catalog import rule_hashes as pattern_hashes
 from undersong.patterns.detect import Detection, RowSearch
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.leads import leads_of
+from undersong.patterns.nomination import UNREAD_SEQUENCES, unread_sequences
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.confidence import with_confidence
 from undersong.patterns.significance.estimate import Significance, estimate_significance
@@ -131,6 +132,7 @@ def _audited(
         | judging.measurements
         | answered_by(run.rows)
         | {"prevalence": options.prevalence}
+        | ({UNREAD_SEQUENCES: unread_sequences(run.rows, sequences)} if sequences else {})
         | estimate.parameters(store, options.seed, rules)
         | panel_agreement(run.rows),
         inputs=tuple(corpus.inputs),

@@ -27,7 +27,7 @@ def with_readings(
     """The findings of rules and those of readings in one order; the same from the same arguments.
 
     Each carries its confidence at this prevalence. A finding of rules that a reading names too has that of the reading
-    and its id; one whose whole sequence was read without that shape is doubted.
+    and its id; one whose whole sequence was read without that shape is doubted, if the reader was asked for the shape.
     """
     findings = with_confidence(findings, rows, rules, prevalence)
     if not readings:
@@ -45,16 +45,26 @@ def with_readings(
     ]
     read = {(each.agent, each.pattern): each for each in by_reading}
     matched = {(each.agent, each.pattern) for each in findings}
-    seen = {(each.agent, name) for each in readings if each.state == "scored" for name in each.message_conversations}
+    states: dict[tuple[str, str], set[str]] = {}
+    for reading in readings:
+        for name in reading.message_conversations:
+            states.setdefault((reading.agent, name), set()).add(reading.state)
+    whole = {place for place, own in states.items() if own == {"scored"}}
+    asked = {rule.id for rule in rules if rule.file.reading is not None}
     return (
-        *(_linked(each, read, seen) for each in findings),
+        *(_linked(each, read, whole if each.pattern in asked else frozenset()) for each in findings),
         *(each for each in by_reading if (each.agent, each.pattern) not in matched),
     )
 
 
-def _linked(finding: Finding, read: Mapping[tuple[str, str], Finding], seen: Collection[tuple[str, str]]) -> Finding:
+def _linked(finding: Finding, read: Mapping[tuple[str, str], Finding], whole: Collection[tuple[str, str]]) -> Finding:
+    """``whole`` are the sequences of which every window was read with this shape in mind."""
     named = read.get((finding.agent, finding.pattern))
-    if named is None and all((finding.agent, name) in seen for name in finding.conversations):
+    if (
+        named is None
+        and finding.conversations
+        and all((finding.agent, name) in whole for name in finding.conversations)
+    ):
         return msgspec.structs.replace(finding, confidence=doubted(finding.confidence))
     if named is None:
         return finding

@@ -10,6 +10,7 @@ import msgspec
 
 from undersong.core.text import counted
 from undersong.models import Case, by_pattern
+from undersong.patterns.nomination import LEAST, UNREAD_SEQUENCES
 from undersong.report.claims_view import work_words
 
 BEST_KNOWN = {  # patterns by which people know what is not looked for
@@ -65,6 +66,8 @@ def _all_sequences_read(case: Case) -> bool:
 
 
 def _gaps(case: Case) -> Iterator[str]:
+    if case.sequences:
+        yield from _unread_sequences(case)
     if _all_sequences_read(case) and case.parameters.get("read") == "sequences":
         yield from _unreadable(case)
         return
@@ -73,6 +76,18 @@ def _gaps(case: Case) -> Iterator[str]:
         if count := case.states.get(state, 0):
             yield f"{counted(count, 'message')} {words if count > 1 else words.replace('were', 'was')}"
     yield from _unreadable(case)
+
+
+def _unread_sequences(case: Case) -> Iterator[str]:
+    """Speakers that no reading of a sequence is of, counted once in each conversation."""
+    unread = case.parameters.get(UNREAD_SEQUENCES, {})
+    if short := unread.get("short", 0):
+        yield f"{counted(short, 'speaker')} of fewer than {LEAST} messages in a conversation"
+    if others := unread.get("not_nominated", 0):
+        yield f"{counted(others, 'speaker')} whose messages gave the least reason to be read as a sequence"
+    failed = sum(each.state != "scored" for each in case.sequences)
+    if failed:
+        yield f"{counted(failed, 'sequence')} that got no usable reading"
 
 
 def _unreadable(case: Case) -> Iterator[str]:
@@ -87,7 +102,7 @@ def _what(case: Case) -> str:
         parts.append(f"what agents say of their work ({words})")
     if _all_sequences_read(case):
         speakers = counted(len({each.agent for each in case.sequences}), "speaker")
-        return "; ".join((*parts, f"everything that each of {speakers} wrote, for every pattern"))
+        return "; ".join((*parts, f"what {speakers} wrote, each as a whole, for every pattern"))
     ran = sum(each.status == "ran" for each in by_pattern(case.outcomes))
     if ran:
         parts.append(counted(ran, "pattern"))

@@ -15,6 +15,7 @@ from undersong.models import Conversation, Finding, Message, Route, Row, Scan, S
 from undersong.patterns.detect import RowSearch, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.leads import leads_of, with_quotes
+from undersong.patterns.nomination import UNREAD_SEQUENCES, unread_sequences
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
@@ -165,6 +166,10 @@ def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepan
         "ranked": (case.ranked, sum(row.scale == "rank" for row in rows)),
         "agents": (case.agents, agent_verdicts(rows, case.sessions, case.findings)),
         "agreement of the judges": (case.parameters.get(AGREEMENT), panel_agreement(rows).get(AGREEMENT)),
+        "sequences that nobody read": (
+            case.parameters.get(UNREAD_SEQUENCES),
+            unread_sequences(rows, case.sequences) if case.sequences else None,
+        ),
         "rows whose scores do not follow from the maps": (0, _not_mapped(rows, case.parameters)),
         "inputs": (case.inputs, manifest.inputs),
         "parameters": (case.parameters, manifest.parameters),
