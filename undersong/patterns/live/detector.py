@@ -106,9 +106,9 @@ class LiveDetector:
         """
         rows = (row for timeline in self.timelines.values() for row in timeline.dated())
         here = [rule for rule in self.rules if not reads_others(rule)]
-        by_id = {each.pattern: each for each in detect(rows, here, gives=self.given_by, steps=self.steps).outcomes}
-        by_id |= {rule.id: self._elsewhere(index) for index, rule in enumerate(self.rules) if reads_others(rule)}
-        return tuple(by_id[rule.id] for rule in self.rules)
+        outcomes = {each.rule_hash: each for each in detect(rows, here, gives=self.given_by, steps=self.steps).outcomes}
+        outcomes |= {rule.hash: self._elsewhere(index) for index, rule in enumerate(self.rules) if reads_others(rule)}
+        return tuple(outcomes[rule.hash] for rule in self.rules)
 
     def _elsewhere(self, index: int) -> RuleOutcome:
         rule, reason = self.rules[index], self._lacking(index)
