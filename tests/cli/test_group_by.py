@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Undersong
+from undersong.errors import InputError
+from undersong.formats.keys import InputKeys
+from undersong.models import Message, SourceRef
 
 FAULT = "My mistake: I made that number up, and I never ran the test that I told you about."
 FINE = "The door opens at nine, and the kitchen closes an hour before the last guests leave."
@@ -71,3 +74,15 @@ def test_a_report_cannot_be_grouped_and_masked_input_not_by_its_keys(undersong: 
     assert (ran.code, "name the export file" in ran.err) == (2, True)
     ran = undersong("audit", export, "--redact", "--group-by", "team")
     assert (ran.code, "do not redact" in ran.err) == (2, True)
+
+
+def test_a_file_that_is_gone_by_then_is_named_and_not_taken_for_one_without_the_key(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_text('{"conversation": "c", "author": "a", "text": "x", "team": "blue"}\n')
+    keys = InputKeys([path], "team")
+    ref = SourceRef(file="talk.jsonl", line=1)
+    message = Message(id="1", conversation="c", position=0, author="a", role="participant", text="x", source_ref=ref)
+    assert InputKeys([path], "team").of(message) == "blue"
+    path.unlink()
+    with pytest.raises(InputError, match="cannot be read again"):
+        keys.of(message)

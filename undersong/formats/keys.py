@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
+from undersong.errors import InputError
 from undersong.formats.ingest import input_files
 from undersong.models import Message, SourceRef
 
@@ -17,7 +17,8 @@ from undersong.models import Message, SourceRef
 class InputKeys:
     """The values of one key in JSON and JSON Lines, plain or gzip; None for any other input, and where it is missing.
 
-    Looked for in the message's own record, its ``metadata``, and then in the records around it.
+    Looked for in the message's own record, its ``metadata``, and then in the records around it. Raises InputError for a
+    file that was read before and is gone.
     """
 
     def __init__(self, paths: Iterable[str | Path], key: str) -> None:
@@ -52,8 +53,9 @@ class InputKeys:
 def _opened(path: Path) -> IO[bytes]:
     try:
         return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
-    except OSError:
-        return io.BytesIO()
+    except OSError as error:
+        what = f"cannot be read again for its keys: {error.strerror or error}"
+        raise InputError(what, where=str(path), remedy="put it back, or leave --group-by away") from error
 
 
 def _decoded(data: bytes) -> Any:
