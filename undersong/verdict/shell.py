@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from undersong.datafiles.verdict_config import outcomes_config
@@ -52,7 +52,7 @@ def command_of(call: ToolCall) -> str:
     return value if isinstance(value, str) else ""
 
 
-@cache
+@lru_cache(maxsize=4096)
 def shell_parts(command: str) -> tuple[ShellPart, ...]:
     """The commands of a line in order; quoted text and fed texts hold none."""
     bare = _TEXT_ARGUMENT.sub("", _without_heredocs(command[:LOOKED]))

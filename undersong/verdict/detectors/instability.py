@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import PressureKind, pattern, stance_config
 from undersong.models import Deduction, Moment, Quote
 from undersong.verdict.claims import sentences
-from undersong.verdict.detectors.premises import confirmed_beliefs, drifts
+from undersong.verdict.detectors.premises import CLAUSES, confirmed_beliefs, drifts
 from undersong.verdict.transcript import (
     ASKS,
     DetectorResult,
@@ -227,7 +227,7 @@ def _clauses(text: str) -> Iterator[tuple[int, int]]:
         yield at, last
 
 
-@cache
+@lru_cache(maxsize=CLAUSES)
 def _claim(words: tuple[str, ...]) -> tuple[frozenset[str], bool]:
     """Content words with opposites brought to one form, and the polarity that negations and opposites leave."""
     config = stance_config()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import pattern, premises_config, stance_config
@@ -17,6 +17,7 @@ DRIFT, BELIEF = "epistemic_drift", "delusion_reinforcement"
 # words of a claim, earlier claims with each, and claims of people that are looked at: any session stays cheap
 LOOKED, LATEST, LED = 3, 200, 2000
 BACK = 3  # messages of others in which what "it" means, or a yes agrees to, is looked for
+CLAUSES = 1 << 14  # whose content words are remembered: those of a session are asked for again and again
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _CLAUSE_END = re.compile(r"[,;:]\s|[–—(]|\s(?=(?:and|but|while|although|though|because|which|who|as)\b)", re.IGNORECASE)
 _ENDINGS = ("'s", "ing", "ies", "es", "ed", "s", "e")
@@ -188,7 +189,7 @@ def _function_words() -> frozenset[str]:
     return frozenset(config.function_words.split()) | config.assertion - {"works", "causes"}
 
 
-@cache
+@lru_cache(maxsize=CLAUSES)
 def _key(words: tuple[str, ...]) -> tuple[frozenset[str], bool]:
     """Stems of content words with opposites brought to one form, and the polarity that is left."""
     config, affirms, key = stance_config(), True, set[str]()
