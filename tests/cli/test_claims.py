@@ -103,3 +103,9 @@ def test_talk_without_work_has_no_ledger_and_says_so(undersong: Undersong, tmp_p
     assert ran.code == 0
     assert "no ledger is kept of 1 conversation: no tool changes or checks anything there" in ran.out
     assert json.loads(undersong("claims", str(path), "--json").out)["without_ledger"] == 1
+
+
+def test_a_path_that_is_not_there_is_said_once(undersong: Undersong) -> None:
+    ran = undersong("claims", "nope.jsonl")
+    assert ran.code == 3
+    assert ran.err.count("nope.jsonl") == 1

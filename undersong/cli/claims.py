@@ -50,9 +50,9 @@ def command(paths: tuple[str, ...], source_format: str | None, hook: bool, as_js
     if not paths:
         raise UsageError("no path", remedy="name a session file or a folder, or use --hook")
     verdicts, problems = _verdicts(paths, source_format)
-    show_problems(problems)
     if not verdicts:
         raise nothing_read(tuple(problems))
+    show_problems(problems)
     against = [claim for verdict in verdicts for claim in verdict.claims if claim.state in _against()]
     if as_json:
         click.echo(json.dumps(_facts(verdicts, against), ensure_ascii=False))
