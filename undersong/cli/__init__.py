@@ -46,10 +46,21 @@ COMMANDS = {  # heading → command → what it is for; `undersong --help` shows
         "config": "Which settings hold here, and which file sets them.",
         "formats": "List the input formats.",
         "rules": "List, show, check and test the rules.",
+        "schemas": "JSON Schemas of every file and of what --json prints.",
     },
 }
 VERBS = tuple(name for commands in COMMANDS.values() for name in commands)
-SETTLED = ("config", "formats", "judges", "prices", "rules", "explain", "leads", "claims")  # no setting is about them
+SETTLED = (
+    "config",
+    "formats",
+    "judges",
+    "prices",
+    "rules",
+    "explain",
+    "leads",
+    "claims",
+    "schemas",
+)  # no setting is about them
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away
 CRASHED = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT

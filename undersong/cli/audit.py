@@ -95,7 +95,11 @@ PERCENT = NumberRange(0, 100)
 @click.option("--redact-name", "masked", multiple=True, metavar="NAME", help="Mask this name too; repeatable.")
 @click.option("--redact-names", "names_file", metavar="FILE", help="Mask the names in this file, one a line.")
 @click.option(
-    "--format", "formats", multiple=True, metavar="FORMAT", help="Write json, jsonl, sarif or parquet too; repeatable."
+    "--format",
+    "formats",
+    multiple=True,
+    metavar="FORMAT",
+    help="Write csv, json, jsonl, parquet or sarif too; repeatable.",
 )
 @group_option
 @gate_options

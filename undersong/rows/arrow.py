@@ -1,4 +1,4 @@
-"""Findings, evaluations and messages as Arrow tables, with a schema that has a version.
+"""Findings, leads, claims, evaluations and messages as Arrow tables, with a schema that has a version.
 
 Version 1. Times are microseconds UTC, null where there is none; a score is null where its message was not scored, and
 ``state`` says why. Where ``scale`` is "rank" only the order of the scores counts: no threshold holds for them. Columns
@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from undersong.errors import UsageError
-from undersong.models import TRAITS, Case, Finding, Message, Row
+from undersong.models import TRAITS, Case, Finding, Lead, LedgerClaim, Message, Row
 from undersong.models.frame import FrameLibrary
+from undersong.rows.flat import claim_record, finding_record, lead_record
 
 VERSION = "1"
 
@@ -35,6 +36,28 @@ FINDINGS = _schema(
     ("strength chance q stability confidence", _NUMBER),
     ("message_ids message_conversations stages gap_ids unread_ids conversations judges notes", pa.list_(_TEXT)),
     ("measures", pa.map_(_TEXT, _NUMBER)),
+    ("quotes", pa.list_(_TEXT)),
+    ("status reading", _TEXT),
+    ("nominated_by", pa.list_(_TEXT)),
+)
+LEADS = _schema(
+    ("id", _TEXT),
+    ("rank", _WHOLE),
+    ("kind agent conversation reason", _TEXT),
+    ("score", _NUMBER),
+    ("message_ids message_conversations quotes", pa.list_(_TEXT)),
+    ("evidence", pa.map_(_TEXT, _NUMBER)),
+)
+CLAIMS = _schema(
+    ("conversation message_id", _TEXT),
+    ("position", _WHOLE),
+    ("agent", _TEXT),
+    ("time", _TIME),
+    ("kind object sentence state reason", _TEXT),
+    ("evidence evidence_message_ids", pa.list_(_TEXT)),
+    ("check", _TEXT),
+    ("masked", pa.bool_()),
+    ("thought model", _TEXT),
 )
 EVALUATIONS = _schema(
     ("conversation message_id", _TEXT),
@@ -56,7 +79,17 @@ MESSAGES = _schema(
 
 def findings_table(findings: Iterable[Finding]) -> pa.Table:
     """One row per finding."""
-    return _table(FINDINGS, (_finding(each) for each in findings))
+    return _table(FINDINGS, (_mapped(finding_record(each), "measures") for each in findings))
+
+
+def leads_table(leads: Iterable[Lead]) -> pa.Table:
+    """One row per lead, best first as they come; ``evidence`` maps what was counted to its figure."""
+    return _table(LEADS, (_mapped(lead_record(each), "evidence") for each in leads))
+
+
+def claims_table(claims: Iterable[LedgerClaim]) -> pa.Table:
+    """One row per claim of an agent about its work, with what speaks for or against it."""
+    return _table(CLAIMS, map(claim_record, claims))
 
 
 def evaluations_table(rows: Iterable[Row]) -> pa.Table:
@@ -107,9 +140,9 @@ def _table(schema: pa.Schema, rows: Iterable[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=schema)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    values = {name: getattr(finding, name) for name in FINDINGS.names}
-    return values | {"stages": [stage for stage, _ in finding.stages], "measures": list(finding.measures.items())}
+def _mapped(record: dict[str, Any], name: str) -> dict[str, Any]:
+    """The record with a map as Arrow takes it."""
+    return record | {name: list(record[name].items())}
 
 
 def _evaluation(row: Row) -> dict[str, Any]:
@@ -126,3 +159,10 @@ def _message(message: Message) -> dict[str, Any]:
 def schemas() -> Iterator[tuple[str, pa.Schema]]:
     """The tables by name."""
     yield from (("findings", FINDINGS), ("evaluations", EVALUATIONS), ("messages", MESSAGES))
+
+
+def report_tables(case: Case) -> Iterator[tuple[str, pa.Table]]:
+    """The findings, leads and claims of a case, by name."""
+    yield "findings", findings_table(case.findings)
+    yield "leads", leads_table(case.leads)
+    yield "claims", claims_table(claim for session in case.sessions for claim in session.claims)

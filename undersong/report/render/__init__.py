@@ -20,7 +20,8 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "json": ("report.json",),
     "jsonl": ("results.jsonl",),
     "sarif": ("report.sarif",),
-    "parquet": (tables.MESSAGES, tables.CLAIMS),
+    "parquet": (tables.MESSAGES, tables.RESULTS, *(f"{name}.parquet" for name in tables.TABLES)),
+    "csv": tuple(f"{name}.csv" for name in tables.TABLES),
 }
 
 
@@ -47,8 +48,10 @@ def write_exports(
         if format_name == "json":
             target.write_bytes(msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n")
         elif format_name == "jsonl":
-            target.write_bytes(b"".join(msgspec.json.encode(claim) + b"\n" for claim in tables.claims(case)))
+            target.write_bytes(b"".join(msgspec.json.encode(result) + b"\n" for result in tables.results(case)))
         elif format_name == "sarif":
             target.write_text(json.dumps(sarif(case, rules), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        elif format_name == "csv":
+            tables.write_csv(case, folder)
         else:
             tables.write_tables(case, evaluations, folder)

@@ -1,4 +1,4 @@
-"""Tables for analysts: every claim of a report as a flat record, and messages and claims as Parquet (pyarrow)."""
+"""Tables for analysts: every result of a report as a flat record; findings, leads, claims, messages as files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import msgspec
 from undersong.errors import UsageError
 from undersong.models import TRAITS, Case, Deduction, Finding, Message, Moment, Row, SessionVerdict, decode
 from undersong.report.order import group_of, order_findings, order_sessions
+from undersong.rows.flat import CLAIM, FINDING, LEAD, claim_record, csv_text, finding_record, lead_record
 
 KEYS = ("type", "id", "name", "title", "group", "level", "session", "agent", "target", "message_ids", "position",
         "start", "end", "points", "strength", "chance", "q", "stability", "basis", "quotes", "source",
@@ -22,7 +23,7 @@ OF_MOMENT = ("title", "agent", "position", "strength", "basis", "explanation")
 Messages = Mapping[tuple[str, str], Message]
 
 
-def claims(case: Case) -> Iterator[dict[str, Any]]:
+def results(case: Case) -> Iterator[dict[str, Any]]:
     """Records with the same keys, findings first, then session by session, the worst first; None = does not apply."""
     messages = {(message.conversation, message.id): message for message in case.cited}
     for finding in order_findings(case.findings):
@@ -80,7 +81,8 @@ def _of_session(claim: Deduction | Moment, session: SessionVerdict, messages: Me
     )
 
 
-MESSAGES, CLAIMS = "messages.parquet", "claims.parquet"
+TABLES = {"findings": FINDING, "leads": LEAD, "claims": CLAIM}  # of CSV and Parquet alike, with their columns
+MESSAGES, RESULTS = "messages.parquet", "results.parquet"
 GROUP = 50_000  # rows of a row group, which is what is held in memory
 VERSION = "1"  # of the columns, in the metadata of the files
 
@@ -95,17 +97,34 @@ def require() -> None:
 
 
 def write_tables(case: Case, evaluations: Path, folder: Path) -> None:
-    """``messages.parquet``, a row a message with a column a trait, and ``claims.parquet``, a row a claim."""
+    """Parquet: findings, leads and claims; messages, with a column a trait; and ``results``, as in results.jsonl."""
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from undersong.rows.arrow import report_tables
 
     schema = _messages_schema(pa)
     with evaluations.open("rb") as lines, pq.ParquetWriter(folder / MESSAGES, schema) as writer:
         rows = (_message(decode(line, Row), schema.names) for line in lines)
         while group := list(islice(rows, GROUP)):
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
-    claim_rows = [_flat(each) for each in claims(case)]
-    pq.write_table(pa.Table.from_pylist(claim_rows, schema=_claims_schema(pa)), folder / CLAIMS)
+    result_rows = [_flat(each) for each in results(case)]
+    pq.write_table(pa.Table.from_pylist(result_rows, schema=_results_schema(pa)), folder / RESULTS)
+    for name, table in report_tables(case):
+        pq.write_table(table, folder / f"{name}.parquet")
+
+
+def write_csv(case: Case, folder: Path) -> None:
+    """Findings, leads and claims as CSV, UTF-8 with the mark by which spreadsheets know it."""
+    claims = (claim for session in case.sessions for claim in session.claims)
+    records: dict[str, Iterator[dict[str, Any]]] = {
+        "findings": map(finding_record, case.findings),
+        "leads": map(lead_record, case.leads),
+        "claims": map(claim_record, claims),
+    }
+    for name, columns in TABLES.items():
+        with (folder / f"{name}.csv").open("w", encoding="utf-8-sig", newline="") as file:
+            file.writelines(csv_text(columns, records[name]))
 
 
 def _messages_schema(pa: Any) -> Any:
@@ -123,7 +142,7 @@ def _message(row: Row, names: Sequence[str]) -> dict[str, Any]:
     return {name: traits.get(name) if name in TRAITS else getattr(row, name) for name in names}
 
 
-def _claims_schema(pa: Any) -> Any:
+def _results_schema(pa: Any) -> Any:
     texts = ("type", "id", "name", "title", "group", "level", "session", "agent", "target", "start", "end", "basis",
              "source", "explanation", "quotes")  # fmt: skip
     columns = [(name, pa.string()) for name in texts]

@@ -1,0 +1,122 @@
+"""Every file of a real report, and what commands print, is what its JSON Schema says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import ValidationError
+
+from tests.conftest import Undersong
+from undersong.cli.schemas import output_schemas
+from undersong.core.manifest import stored_manifest
+from undersong.report.schemas import FILES, OutputSchema, json_schema
+
+DEMO = Path(__file__).parents[2] / "demo"
+SESSION = Path(__file__).parents[1] / "samples" / "claude-code"
+OUTPUTS = {output.name: output for output in output_schemas()}
+ELSEWHERE = {".html", ".md", ".svg", ".sarif", ".csv", ".parquet"}  # pages, tables, and SARIF with its own schema
+
+
+def documents(output: OutputSchema, text: str) -> Iterator[Any]:
+    yield from (json.loads(part) for part in (text.splitlines() if output.lines else [text]))
+
+
+def check(name: str, text: str, *, closed: bool = True) -> int:
+    """How many documents there are, all of them valid; ``closed``: without a key that the schema does not name."""
+    validator = Draft202012Validator(json_schema(OUTPUTS[name], closed=closed), format_checker=FormatChecker())
+    every = list(documents(OUTPUTS[name], text))
+    for document in every:
+        validator.validate(document)
+    return len(every)
+
+
+@pytest.fixture
+def report(undersong: Undersong, tmp_path: Path) -> Path:
+    """The demo with a coding session: findings, readings of sequences, claims, leads, all formats."""
+    shutil.copytree(DEMO, tmp_path / "demo")
+    shutil.copytree(SESSION, tmp_path / "demo" / "conversations" / "parser")
+    formats = [word for name in ("json", "jsonl", "sarif", "csv", "parquet") for word in ("--format", name)]
+    judge = ("--read", "sequences", "--judge", "replay:demo/readings.replay")
+    ran = undersong("audit", "demo/conversations", "samples", *judge, *formats, "--json", "--group-by", "author")
+    assert ran.code in (0, 3, 4), ran.err
+    assert check("audit --json", ran.out, closed=False) == 1
+    return tmp_path / "undersong-report"
+
+
+def test_every_file_of_a_report_is_what_its_schema_says(report: Path) -> None:
+    numbers = {}
+    for path in report.iterdir():
+        if path.suffix not in ELSEWHERE:
+            assert path.name in OUTPUTS, f"{path.name} has no schema"
+            numbers[path.name] = check(path.name, path.read_text(encoding="utf-8"))
+    assert set(numbers) == {output.name for output in FILES}
+    assert set(stored_manifest(report)["files"]) > set(numbers) - {"manifest.json", "run.json"}
+    assert min(numbers.values()) > 0, numbers
+
+
+def test_what_commands_print_is_what_their_schema_says(report: Path, undersong: Undersong) -> None:
+    def printed(name: str, *arguments: str, file: str | None = None) -> None:
+        ran = undersong(*arguments)
+        text = Path(file).read_text(encoding="utf-8") if file else ran.out
+        assert check(name, text) > 0, f"{arguments}: {ran.err}"
+
+    store = ("--store", "undersong-report.db")
+    assert report.is_dir()
+    printed("scan", "scan", "samples", "--out", "scan.jsonl", file="scan.jsonl")
+    printed("evaluate", "evaluate", "samples", "--out", "rows.jsonl", file="rows.jsonl")
+    printed("store export", "store", "export", "all.jsonl", *store, file="all.jsonl")
+    printed("claims --json", "claims", "demo/conversations", "--json")
+    printed("leads --json", "leads", "undersong-report", "--json")
+    printed("leads --group-by --json", "leads", "demo/network.jsonl", "--group-by", "author", "--json")
+    printed("plan --json", "plan", "samples", "--json", "--judge", "anthropic:claude-sonnet-5-5")
+    printed("plan --messages --json", "plan", "--messages", "120000", "--json")
+    printed("prices --json", "prices", "--json")
+    printed("config --json", "config", "--json")
+
+
+def test_a_schema_is_one_of_the_dialect_and_requires_every_key() -> None:
+    for output in output_schemas():
+        schema = json_schema(output)
+        Draft202012Validator.check_schema(schema)
+        for part in schema["$defs"].values():
+            optional = set(part.get("properties", {})) - set(part.get("required", []))
+            assert optional <= {"groups", "psychogenic_risk"}
+    assert len({output.file for output in output_schemas()}) == len(OUTPUTS)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"confidence": "sure"}, "is not valid under any of the given schemas"),
+        ({"level": "grave"}, "is not one of"),
+        ({"no_such_key": 1}, "Additional properties"),
+    ],
+)
+def test_a_wrong_finding_is_not_valid(report: Path, change: dict[str, Any], what: str) -> None:
+    first = json.loads((report / "findings.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    validator = Draft202012Validator(json_schema(OUTPUTS["findings.jsonl"], closed=True))
+    validator.validate(first)
+    with pytest.raises(ValidationError, match=what):
+        validator.validate(first | change)
+    del first["stages"]
+    with pytest.raises(ValidationError, match="required"):
+        validator.validate(first)
+
+
+def test_the_command_lists_prints_and_writes_them(undersong: Undersong) -> None:
+    listed = undersong("schemas")
+    assert [line.split("  ")[0] for line in listed.out.splitlines()] == list(OUTPUTS)
+    assert json.loads(undersong("schemas", "leads.jsonl").out) == json_schema(OUTPUTS["leads.jsonl"])
+    assert undersong("schemas", "--out", "here/schemas").code == 0
+    assert {path.name for path in Path("here/schemas").iterdir()} == {output.file for output in OUTPUTS.values()}
+    unknown = undersong("schemas", "finding.jsonl")
+    assert unknown.code == 2
+    assert "did you mean 'findings.jsonl'" in unknown.err
+    Path("taken").write_text("")
+    assert undersong("schemas", "--out", "taken/below").code == 2
