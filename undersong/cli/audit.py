@@ -37,6 +37,7 @@ from undersong.cli.options import (
 )
 from undersong.cli.progress import progress_bar
 from undersong.core.sanitize import visible
+from undersong.core.text import counted
 from undersong.errors import NothingReadError, UsageError
 from undersong.models import Case, Conversation
 from undersong.models.verdict import PROFILES
@@ -48,6 +49,13 @@ if TYPE_CHECKING:
 
 GATE_FAILED = 1  # exit code
 PERCENT = NumberRange(0, 100)
+
+
+def _otlp_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001
+    """The address to send to, checked before any work; it need not be there yet."""
+    from undersong.bridges.otlp_sender import logs_url
+
+    return None if value is None else logs_url(value)
 
 
 @click.command(
@@ -99,7 +107,13 @@ PERCENT = NumberRange(0, 100)
     "formats",
     multiple=True,
     metavar="FORMAT",
-    help="Write csv, json, jsonl, parquet or sarif too; repeatable.",
+    help="Write csv, json, jsonl, otlp, parquet or sarif too; repeatable.",
+)
+@click.option(
+    "--otlp",
+    metavar="URL",
+    callback=_otlp_address,
+    help="Send findings as OpenTelemetry events to this receiver of OTLP over HTTP.",
 )
 @group_option
 @gate_options
@@ -119,6 +133,7 @@ def command(
     masked: tuple[str, ...],
     names_file: str | None,
     formats: tuple[str, ...],
+    otlp: str | None,
     group_by: str | None,
     gates: Gates,
     as_json: bool,
@@ -185,9 +200,18 @@ def command(
     print_summary(summary(case, folder, digest, paths=shown_paths, explain=explain) | facts, as_json)
     if group_by and not as_json:
         echo(group_lines(shares, group_by))
+    _send(case, otlp, as_json)
     for line in failed:
         click.echo(click.style("failed     ", fg="red") + visible(line), err=as_json)
     raise SystemExit(exit_code(case.problems) or (GATE_FAILED if failed else 0))
+
+
+def _send(case: Case, url: str | None, as_json: bool) -> None:
+    """Send the events to a receiver, where one was named; the report is written by then."""
+    if url is not None:
+        from undersong.bridges.otlp_sender import send
+
+        click.echo(f"otlp       {counted(send(case, url), 'event')} sent", err=as_json)
 
 
 def _store_option(store: str | None, folder: Path) -> str:

@@ -68,6 +68,7 @@ class ModelCall(NamedTuple):
     before: list[Utterance]
     after: list[Utterance]
     ref: SourceRef
+    span: str
 
 
 def sniff(sample: FormatSample) -> bool:
@@ -133,7 +134,8 @@ def _call(span: Any, ref: SourceRef, notes: SkipLog) -> tuple[str, ModelCall | N
     start, end = (
         _nanoseconds(span, names) for names in (("startTimeUnixNano", "start_time"), ("endTimeUnixNano", "end_time"))
     )
-    return key, ModelCall(start, end, attributes, before, after, ref)
+    span_id = values.name(span.get("spanId")) or values.name(context.get("span_id")) or ""
+    return key, ModelCall(start, end, attributes, before, after, ref, f"{trace}/{span_id}")
 
 
 def _nanoseconds(span: dict[str, Any], names: tuple[str, str]) -> int:
@@ -309,5 +311,5 @@ def _message(utterance: Utterance, key: str, position: int, call: ModelCall, is_
         tool_calls=utterance.calls,
         tool_results=utterance.results,
         thinking=utterance.thinking,
-        source_ref=inside(call.ref),
+        source_ref=msgspec.structs.replace(inside(call.ref), span=call.span),
     )

@@ -62,11 +62,15 @@ def decode(data: bytes | str, kind: type[N]) -> N:
 
 
 class SourceRef(Record, frozen=True, kw_only=True):
-    """Where a record stands in an input: a file, and a line (from 1) or a JSON pointer."""
+    """Where a record stands in an input: a file, and a line (from 1) or a JSON pointer.
+
+    ``span`` is there for traces alone: the ids of trace and span, TRACE/SPAN, as the source writes them.
+    """
 
     file: str
     line: int | None = None
     pointer: str | None = None
+    span: str | msgspec.UnsetType = msgspec.UNSET
 
     def __str__(self) -> str:
         if self.line is not None:

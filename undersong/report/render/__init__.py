@@ -12,7 +12,7 @@ from undersong.datafiles.yaml_loader import did_you_mean
 from undersong.errors import UsageError
 from undersong.models import Case
 from undersong.report.finding_view import RuleWords
-from undersong.report.render import tables
+from undersong.report.render import otlp, tables
 from undersong.report.render.sarif import sarif
 
 # what --format writes beside the pages
@@ -21,6 +21,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "jsonl": ("results.jsonl",),
     "sarif": ("report.sarif",),
     "parquet": (tables.MESSAGES, tables.RESULTS, *(f"{name}.parquet" for name in tables.TABLES)),
+    "otlp": ("events.otlp.jsonl",),
     "csv": tuple(f"{name}.csv" for name in tables.TABLES),
 }
 
@@ -51,6 +52,8 @@ def write_exports(
             target.write_bytes(b"".join(msgspec.json.encode(result) + b"\n" for result in tables.results(case)))
         elif format_name == "sarif":
             target.write_text(json.dumps(sarif(case, rules), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        elif format_name == "otlp":
+            target.write_bytes(otlp.lines(case))
         elif format_name == "csv":
             tables.write_csv(case, folder)
         else:

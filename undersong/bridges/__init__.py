@@ -1,0 +1,1 @@
+"""Bridges to the tools that people use: OpenTelemetry, MCP, pytest, Inspect and Scout."""
