@@ -41,6 +41,19 @@ from undersong.models.message import (
     decode,
     encode,
 )
+from undersong.models.review import (
+    REASONS,
+    REVIEW_KINDS,
+    REVIEW_VERDICTS,
+    DrawnBy,
+    Review,
+    ReviewedRow,
+    ReviewKind,
+    ReviewStanding,
+    ReviewVerdict,
+    evidence_hash,
+    standing_review,
+)
 from undersong.models.row import Row
 from undersong.models.scan import (
     COUNTED,
@@ -74,13 +87,15 @@ from undersong.models.verdict import (
 )
 
 __all__ = [
-    "COUNTED", "DIMENSIONS", "LEVELS", "NEGATIVE_TRAITS", "SIGNALS", "TIERS", "TRAITS", "WHOLE_REPLIES", "AgentFlags",
-    "AgentVerdict", "AlignmentStatus", "Answer", "Assessment", "Break", "Bypass", "Case", "CodeBlock", "Confirmed",
-    "Conversation", "Deduction", "Deference", "Depth", "Domain", "Emerging", "Evaluation", "Finding", "FreeSignal",
-    "Hit", "Indicator", "InputFile", "Lead", "LeadEvidence", "LedgerClaim", "Level", "Loop", "Mark", "Mechanism",
-    "Message", "Missed", "Moment", "Nomination", "Observed", "Outcome", "PanelAnswer", "Problem", "Quote", "Reading",
-    "Record", "RepeatedFailure", "RetractedFinding", "Role", "Route", "Row", "RuleOutcome", "Scale", "Scan",
-    "SequenceReading", "SessionVerdict", "ShapeReading", "SignalBand", "SignalKind", "SourceRef", "Spending",
-    "StageReading", "Stance", "State", "Telemetry", "ThreadScan", "ThreadSignal", "Tier", "ToolCall", "ToolResult",
-    "Trait", "TraitScores", "Usage", "Why", "Width", "applicable_scores", "by_pattern", "decode", "encode",
+    "COUNTED", "DIMENSIONS", "LEVELS", "NEGATIVE_TRAITS", "REASONS", "REVIEW_KINDS", "REVIEW_VERDICTS", "SIGNALS",
+    "TIERS", "TRAITS", "WHOLE_REPLIES", "AgentFlags", "AgentVerdict", "AlignmentStatus", "Answer", "Assessment",
+    "Break", "Bypass", "Case", "CodeBlock", "Confirmed", "Conversation", "Deduction", "Deference", "Depth", "Domain",
+    "DrawnBy", "Emerging", "Evaluation", "Finding", "FreeSignal", "Hit", "Indicator", "InputFile", "Lead",
+    "LeadEvidence", "LedgerClaim", "Level", "Loop", "Mark", "Mechanism", "Message", "Missed", "Moment", "Nomination",
+    "Observed", "Outcome", "PanelAnswer", "Problem", "Quote", "Reading", "Record", "RepeatedFailure",
+    "RetractedFinding", "Review", "ReviewKind", "ReviewStanding", "ReviewVerdict", "ReviewedRow", "Role", "Route",
+    "Row", "RuleOutcome", "Scale", "Scan", "SequenceReading", "SessionVerdict", "ShapeReading", "SignalBand",
+    "SignalKind", "SourceRef", "Spending", "StageReading", "Stance", "State", "Telemetry", "ThreadScan", "ThreadSignal",
+    "Tier", "ToolCall", "ToolResult", "Trait", "TraitScores", "Usage", "Why", "Width", "applicable_scores",
+    "by_pattern", "decode", "encode", "evidence_hash", "standing_review",
 ]  # fmt: skip

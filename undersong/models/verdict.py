@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal, get_args
+
+import msgspec
 
 from undersong.models.evaluation import Quote, Usage
 from undersong.models.finding import Finding, RuleOutcome
@@ -149,6 +152,12 @@ class LedgerClaim(Record, frozen=True, kw_only=True):
     masked: bool = False
     thought: str = ""
     model: str = ""
+
+    @property
+    def claim_id(self) -> str:
+        """A hash over conversation, message, kind, object and the place of the sentence."""
+        key = ("claim", self.conversation, self.message_id, self.kind, self.object, self.sentence.start)
+        return hashlib.sha256(msgspec.json.encode(key)).hexdigest()
 
     @property
     def copy_key(self) -> tuple[Any, ...]:

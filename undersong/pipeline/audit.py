@@ -125,7 +125,10 @@ def _audited(
     findings = quoted(named, run.rows, store, judge, rules)
     leads = quoted_leads(leads_of(run.rows, findings, signals), run.rows, store)
     spent = spending(run.rows, run.sessions, sequences)
-    store.put_findings(() if run.failure else corpus.conversations, findings)  # a failed judge retracts nothing
+    audited = () if run.failure else corpus.conversations  # a failed judge retracts nothing
+    store.put_findings(audited, findings)
+    store.put_leads(audited, leads)
+    store.put_claims(corpus.conversations, [claim for session in run.sessions for claim in session.claims])
     case = Case(
         version=__version__,
         parameters=parameters(options, judge, corpus, weighed)

@@ -14,6 +14,8 @@ from typing import Literal, NamedTuple, Protocol, Self, TypeAlias, cast
 from undersong.errors import StoreError, UsageError
 from undersong.models import Conversation, Evaluation, Finding, Message, Record, Route, Row, Scan, ThreadScan
 from undersong.rows.binary import pack
+from undersong.stores.listing import ListingStore
+from undersong.stores.reviewing import ReviewStore
 
 Forgettable = Literal["agent", "conversation"]
 
@@ -388,7 +390,7 @@ class StoreAdministration(Protocol):
         return iter(())
 
 
-class Store(ConversationStore, HistoryStore, LiveStore, StoreAdministration, Protocol):
+class Store(ConversationStore, HistoryStore, LiveStore, ReviewStore, ListingStore, StoreAdministration, Protocol):
     """A database of what the steps produced; every write is atomic, and writing the same thing again changes nothing.
 
     A class of your own derives from it and has the abstract methods; the others have defaults, to be overridden where

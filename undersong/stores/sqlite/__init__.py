@@ -23,9 +23,10 @@ from undersong.stores.sqlite.histories import (
     put_rows,
     remove_messages,
 )
+from undersong.stores.sqlite.reviews import SQLiteReviewStore
 
 
-class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, Store):
+class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, SQLiteReviewStore, Store):
     """A Store in one file; several processes may read and write it, one at a time may put conversations."""
 
     def counts(self) -> dict[str, int]:

@@ -6,7 +6,7 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -21,15 +21,33 @@ from undersong.stores.codec import decoded, listed_statements
 
 BUSY_SECONDS = 30.0
 VERSIONS = Path(__file__).with_name("versions")
-MIGRATIONS = ("1_corpus.sql", "2_histories.sql", "3_ledger.sql", "4_live.sql", "5_packed.sql", "6_swept.sql")
+MIGRATIONS = (
+    "1_corpus.sql",
+    "2_histories.sql",
+    "3_ledger.sql",
+    "4_live.sql",
+    "5_packed.sql",
+    "6_swept.sql",
+    "7_reviews.sql",
+)
 FIRST_TABLES = ("conversations", "messages", "evaluations", "findings")  # a file with these is ours
 
 
 def run_migration(db: sqlite3.Connection, name: str) -> None:
     """Bring the tables to the version of a file in ``versions``, within a transaction."""
     db.create_function("cells_of", 1, _cells, deterministic=True)
-    for statement in listed_statements(VERSIONS / name):
+    for statement in _whole_statements(listed_statements(VERSIONS / name)):
         db.execute(statement)
+
+
+def _whole_statements(parts: Iterable[str]) -> Iterator[str]:
+    """The statements of which these are the parts that end with ``;``: a trigger has several."""
+    statement = ""
+    for part in parts:
+        statement += f"{part};"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 def _cells(body: object) -> bytes | None:

@@ -1,0 +1,135 @@
+"""Leads, claims and reviews in every store: kept as they were put, reviews for good."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from undersong.models import Finding, Lead, LedgerClaim, Quote, Review, evidence_hash, standing_review
+from undersong.stores.protocol import Store
+from undersong.stores.reviewing import evidence_rows, standing
+
+from .deeds import NOON, make_finding, scans, talk
+
+
+def make_lead(agent: str = "kira", score: float = 1.0, conversation: str = "c1") -> Lead:
+    places = {"message_ids": ("m0",), "message_conversations": (conversation,)}
+    return Lead(
+        id=f"lead-{agent}", rank=1, kind="agent", agent=agent, conversation=conversation, reason="warm", score=score,
+        **places,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def make_claim(message_id: str = "m0", conversation: str = "c1", **other: Any) -> LedgerClaim:
+    sentence = Quote(message_id=message_id, text="All pass.", start=0, end=9, sha256="s")
+    fields = {"kind": "tests", "state": "contradicted", "object": "tests", "position": int(message_id[1:])} | other
+    return LedgerClaim(
+        conversation=conversation, message_id=message_id, agent="kira", time=None, sentence=sentence, reason="",
+        **fields,
+    )  # fmt: skip
+
+
+def make_review(id_: str = "f", minute: int = 0, verdict: str = "confirmed", **other: Any) -> Review:
+    rows = other.pop("rows", (("c1", "m0", "h"),))
+    at = NOON + timedelta(minutes=minute)
+    fields = {"kind": "finding", "evidence": evidence_hash(rows), "rows": rows} | other
+    return Review(id=id_, verdict=verdict, at=at, **fields)  # type: ignore[arg-type]
+
+
+def test_leads_come_back_best_first_and_an_audit_replaces_those_of_its_conversations(store: Store) -> None:
+    kira, bo, far = make_lead(), make_lead("bo", 2.0), make_lead("cy", 3.0, "c9")
+    store.put_leads(["c1"], [kira, bo])
+    store.put_leads(["c9"], [far])
+    assert list(store.leads()) == [far, bo, kira]
+    assert list(store.leads("bo")) == [bo]
+    assert (store.lead("lead-kira"), store.lead("nobody")) == (kira, None)
+    store.put_leads(["c1"], [bo])
+    assert list(store.leads()) == [far, bo]
+
+
+def test_claims_come_back_in_order_and_an_audit_replaces_those_of_its_conversations(store: Store) -> None:
+    first, second, far = make_claim(), make_claim("m1", state="backed"), make_claim(conversation="c9")
+    store.put_claims(["c1"], [second, first])
+    store.put_claims(["c9"], [far])
+    assert list(store.claims()) == [first, second, far]
+    assert list(store.claims("c1")) == [first, second]
+    assert store.claim(second.claim_id) == second
+    assert store.claim("nothing") is None
+    store.put_claims(["c1"], [])
+    assert list(store.claims()) == [far]
+
+
+def test_a_finding_is_had_by_its_id(store: Store) -> None:
+    finding = make_finding("f", "c1")
+    store.put_findings(["c1"], [finding])
+    assert (store.finding("f"), store.finding("g")) == (finding, None)
+
+
+def test_reviews_come_back_in_order_of_time_and_the_same_one_is_there_once(store: Store) -> None:
+    later, first = make_review(minute=2, verdict="rejected", note="she laughs \u202e"), make_review()
+    other = make_review("lead-kira", 1, kind="lead")
+    for review in (later, first, other, first):
+        store.add_review(review)
+    assert list(store.reviews()) == [first, other, later]
+    assert list(store.reviews("lead")) == [other]
+    assert list(store.reviews("finding", "f")) == [first, later]
+    assert list(store.reviews("claim", "f")) == []
+
+
+def test_reviews_outlive_the_finding_that_they_are_of(store: Store) -> None:
+    store.put_findings(["c1"], [make_finding("f", "c1")])
+    store.add_review(make_review())
+    store.put_findings(["c1"], [])
+    assert list(store.reviews()) == [make_review()]
+
+
+def grown(finding: Finding, *ids: str) -> Finding:
+    return msgspec.structs.replace(finding, message_ids=ids, message_conversations=("c1",) * len(ids))
+
+
+@pytest.mark.parametrize(
+    ("ids", "stale"), [(("m0", "m1"), False), (("m0", "m1", "m2", "m3"), True), (("m0", "m2", "m3"), None)]
+)
+def test_a_finding_that_grew_has_a_stale_review_while_half_of_it_is_the_same(
+    store: Store, ids: tuple[str, ...], stale: bool | None
+) -> None:
+    mine = talk("one", "two", "three", "four")
+    store.put_conversation(mine, *scans(mine))
+    finding = grown(make_finding("f", "c1"), "m0", "m1")
+    store.add_review(make_review(rows=evidence_rows(store, finding)))
+    found = standing(store, grown(finding, *ids))
+    assert (found and found.stale) == stale
+
+
+def test_a_review_of_words_that_were_changed_is_stale(store: Store) -> None:
+    finding = grown(make_finding("f", "c1"), "m0", "m1")
+    for texts in (("one", "two"), ("one", "two, you fool")):
+        mine = talk(*texts)
+        store.put_conversation(mine, *scans(mine))
+        if texts[1] == "two":
+            store.add_review(make_review(rows=evidence_rows(store, finding)))
+    found = standing(store, finding)
+    assert found
+    assert found.stale
+
+
+def test_the_review_of_a_finding_applies_to_the_one_that_took_its_place(store: Store) -> None:
+    finding = grown(make_finding("f", "c1"), "m0", "m1")
+    store.add_review(make_review(rows=evidence_rows(store, finding)))
+    new = msgspec.structs.replace(grown(finding, "m0", "m1", "m2"), finding_id="g", replaces="f")
+    found = standing(store, new)
+    assert found
+    assert (found.review.id, found.stale) == ("f", True)
+    assert standing(store, msgspec.structs.replace(new, replaces=None)) is None
+
+
+def test_the_latest_review_stands_and_who_disagrees_is_counted() -> None:
+    rows = (("c1", "m0", "h"),)
+    reviews = [make_review(reviewer="ann"), make_review(minute=1, verdict="rejected", reviewer="bo"),
+               make_review(minute=2, verdict="unsure", reviewer="ann")]  # fmt: skip
+    found = standing_review(reviews, rows)
+    assert found
+    assert (found.review, found.by) == (reviews[-1], {"confirmed": 0, "rejected": 1, "unsure": 1})

@@ -1,0 +1,94 @@
+"""Reviews: what a person decided of a finding, a lead or a claim, and of what evidence."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+
+from undersong.models.message import Level, Record
+
+ReviewKind = Literal["finding", "lead", "claim"]
+ReviewVerdict = Literal["confirmed", "rejected", "unsure"]
+DrawnBy = Literal["random", "least_certain", "chosen"]
+REVIEW_KINDS: tuple[ReviewKind, ...] = get_args(ReviewKind)
+REVIEW_VERDICTS: tuple[ReviewVerdict, ...] = get_args(ReviewVerdict)
+REASONS = (  # offered, in this order; any other words are taken too
+    "innocent reading", "joke or fiction", "out of context", "wrong person", "another pattern", "too little",
+    "already known", "done on purpose", "acted upon",
+)  # fmt: skip
+ReviewedRow: TypeAlias = tuple[str, str, str]  # conversation, message id, SHA-256 of the text; "" without a text
+
+
+class Review(Record, frozen=True, kw_only=True):
+    """What a person decided; it is never changed, a later one of the same ``kind`` and ``id`` takes its place.
+
+    ``rows`` are the messages that it was about, ``evidence`` is the hash over them. What the finding said then stands
+    beside it: ``pattern`` (a rule's id, the kind of a claim or lead), ``rule_hash`` (None of leads and claims),
+    ``level``, ``confidence``, ``agent`` and ``target``. ``shown_score``: whether the reviewer saw the confidence.
+    ``drawn`` is why it was reviewed: by a ``random`` draw, by one in which ``least_certain`` ones come more often, or
+    ``chosen`` by a person. ``propensity`` (above 0, at most 1) is the probability with which the draw took it of the
+    ``pool`` findings that were not reviewed yet; None where it was chosen.
+    """
+
+    kind: ReviewKind
+    id: str
+    rule_hash: str | None = None
+    evidence: str
+    verdict: ReviewVerdict
+    reasons: tuple[str, ...] = ()
+    note: str = ""
+    reviewer: str = ""
+    at: datetime
+    shown_score: bool = False
+    drawn: DrawnBy = "chosen"
+    propensity: float | None = None
+    pool: int | None = None
+    pattern: str = ""
+    level: Level | None = None
+    confidence: float | None = None
+    agent: str = ""
+    target: str | None = None
+    rows: tuple[ReviewedRow, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """SHA-256 over all of it: the same review twice is one."""
+        return _sha256(self)
+
+
+class ReviewStanding(Record, frozen=True, kw_only=True):
+    """The latest review of something as it is now.
+
+    ``stale``: the messages are others than those that were reviewed, though at least half of them are the same. ``by``
+    counts the latest verdict of each reviewer, so that two of them who disagree can be seen.
+    """
+
+    review: Review
+    stale: bool
+    by: dict[ReviewVerdict, int]
+
+
+def evidence_hash(rows: Iterable[ReviewedRow]) -> str:
+    """SHA-256 over the messages that something rests on: their places and the hashes of their texts."""
+    return _sha256(sorted(rows))
+
+
+def standing_review(reviews: Iterable[Review], rows: Iterable[ReviewedRow]) -> ReviewStanding | None:
+    """How the ``reviews`` of something, in order of time, apply to it now that it rests on ``rows``.
+
+    None where there is none, or fewer than half of the messages are those of the latest one: it is another thing then.
+    """
+    every, now = list(reviews), frozenset(rows)
+    if not every or 2 * len(now.intersection(every[-1].rows)) < len(now):
+        return None
+    latest = {review.reviewer: review.verdict for review in every if review.evidence == every[-1].evidence}
+    by = {verdict: list(latest.values()).count(verdict) for verdict in REVIEW_VERDICTS}
+    return ReviewStanding(review=every[-1], stale=every[-1].evidence != evidence_hash(now), by=by)
+
+
+def _sha256(value: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()

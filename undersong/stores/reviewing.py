@@ -1,0 +1,122 @@
+"""What a store keeps for the person who decides: leads, claims, and the reviews of these and of findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from undersong.core.text import text_hash
+from undersong.errors import StoreError
+from undersong.models import (
+    Finding,
+    Lead,
+    LedgerClaim,
+    Review,
+    ReviewedRow,
+    ReviewKind,
+    ReviewStanding,
+    standing_review,
+)
+
+if TYPE_CHECKING:
+    from undersong.stores.protocol import Store
+
+Reviewable: TypeAlias = Finding | Lead | LedgerClaim
+
+
+class ReviewStore(Protocol):
+    """Leads, claims and reviews; a store that has none of these methods takes part in all but reviews and lists."""
+
+    def put_leads(self, conversations: Iterable[str], leads: Sequence[Lead]) -> None:
+        """Store leads under their ids, in place of the stored ones over one of these conversations."""
+        return
+
+    def put_claims(self, conversations: Iterable[str], claims: Sequence[LedgerClaim]) -> None:
+        """Store claims under their ids, in place of all stored ones of these conversations."""
+        return
+
+    def leads(self, agent: str | None = None) -> Iterator[Lead]:
+        """All leads, or those of an agent: the highest score first, then by id."""
+        raise _lacking(self, "leads")
+
+    def claims(self, conversation: str | None = None) -> Iterator[LedgerClaim]:
+        """All claims, or those of a conversation, by conversation, position and id."""
+        raise _lacking(self, "claims")
+
+    def lead(self, lead_id: str) -> Lead | None:
+        """The lead of this id, None where there is none."""
+        return next((lead for lead in self.leads() if lead.id == lead_id), None)
+
+    def claim(self, claim_id: str) -> LedgerClaim | None:
+        """The claim of this id (``LedgerClaim.claim_id``), None where there is none."""
+        return next((claim for claim in self.claims() if claim.claim_id == claim_id), None)
+
+    def add_review(self, review: Review) -> None:
+        """Store a review for good; the same one again changes nothing, and only ``forget`` removes it."""
+        self.add_reviews((review,))
+
+    def add_reviews(self, reviews: Iterable[Review]) -> None:
+        """Store reviews, all or none."""
+        raise _lacking(self, "reviews")
+
+    def reviews(self, kind: ReviewKind | None = None, of: str | None = None) -> Iterator[Review]:
+        """All reviews, or those of a kind, or those of one thing by its id, in the order of time and key."""
+        raise _lacking(self, "reviews")
+
+
+def _lacking(store: object, feature: str) -> StoreError:
+    return StoreError(f"{type(store).__name__} keeps no {feature}", remedy="name a file with --store instead")
+
+
+def kind_and_id(item: Reviewable) -> tuple[ReviewKind, str]:
+    """What a review calls it."""
+    if isinstance(item, Finding):
+        return "finding", item.finding_id
+    return ("lead", item.id) if isinstance(item, Lead) else ("claim", item.claim_id)
+
+
+def reviewable(store: Store, kind: ReviewKind, name: str) -> Reviewable | None:
+    """The finding, lead or claim of an id, None where there is none."""
+    if kind == "finding":
+        return store.finding(name)
+    return store.lead(name) if kind == "lead" else store.claim(name)
+
+
+def evidence_places(item: Reviewable) -> tuple[tuple[str, str], ...]:
+    """The (conversation, message id) places that something rests on, in its order."""
+    if isinstance(item, LedgerClaim):
+        ids = dict.fromkeys((item.message_id, *(quote.message_id for quote in item.evidence)))
+        return tuple((item.conversation, name) for name in ids)
+    if isinstance(item, Finding) and not item.message_conversations:
+        name = item.conversations[0] if item.conversations else ""
+        return tuple((name, message_id) for message_id in item.message_ids)
+    return tuple(zip(item.message_conversations, item.message_ids, strict=True))
+
+
+def evidence_rows(store: Store, item: Reviewable) -> tuple[ReviewedRow, ...]:
+    """Those places with the hashes of the texts that the store has of them now."""
+    places = evidence_places(item)
+    hashes: dict[tuple[str, str], str] = {}
+    for name in {conversation for conversation, _ in places}:
+        messages = store.messages(name, [message_id for conversation, message_id in places if conversation == name])
+        hashes |= {(name, message.id): text_hash(message.text) for message in messages}
+    return tuple((*place, hashes.get(place, "")) for place in places)
+
+
+def reviews_of(store: Store, item: Reviewable) -> tuple[Review, ...]:
+    """The reviews of something, in order of time; those of the finding in whose place it came go before."""
+    kind, name = kind_and_id(item)
+    replaced = item.replaces if isinstance(item, Finding) else None
+    earlier = tuple(store.reviews(kind, replaced)) if replaced else ()
+    return (*earlier, *store.reviews(kind, name))
+
+
+def standing(store: Store, item: Reviewable) -> ReviewStanding | None:
+    """The latest review of something and whether it is stale, worked out now; None where it has to be reviewed."""
+    reviews = reviews_of(store, item)
+    return standing_review(reviews, evidence_rows(store, item)) if reviews else None
+
+
+def pattern_of(item: Reviewable) -> str:
+    """The rule of a finding, the kind of a claim or lead."""
+    return item.pattern if isinstance(item, Finding) else item.kind

@@ -1,0 +1,96 @@
+"""Leads, claims and reviews in SQLite, and lists from its indexes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from undersong.models import Finding, Lead, LedgerClaim, Review, ReviewKind, encode
+from undersong.models.verdict import DECISIVE
+from undersong.rows.binary import microseconds
+from undersong.stores.codec import decoded
+from undersong.stores.reviewing import ReviewStore
+from undersong.stores.sqlite.connection import Database
+
+T = TypeVar("T")
+
+
+class SQLiteReviewStore(Database, ReviewStore):
+    """The leads, claims and reviews of the store."""
+
+    def put_leads(self, conversations: Iterable[str], leads: Sequence[Lead]) -> None:
+        """See Store."""
+        audited = frozenset(conversations)
+        with self._writing() as db:
+            stored = db.execute("SELECT id, body FROM leads").fetchall()
+            remove_leads(db, (name for name, body in stored if not audited.isdisjoint(_conversations(body))))
+            rows = ((each.id, each.agent, each.kind, each.conversation, each.score, encode(each)) for each in leads)
+            db.executemany("INSERT OR REPLACE INTO leads VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def put_claims(self, conversations: Iterable[str], claims: Sequence[LedgerClaim]) -> None:
+        """See Store."""
+        with self._writing() as db:
+            db.executemany("DELETE FROM claims WHERE conversation = ?", ((name,) for name in conversations))
+            db.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?, ?, ?)", map(_claim_row, claims))
+
+    def leads(self, agent: str | None = None) -> Iterator[Lead]:
+        """See Store."""
+        query = "SELECT body FROM leads WHERE ? IS NULL OR agent = ? ORDER BY score DESC, id"
+        with self._translated():
+            bodies = self._db.execute(query, (agent, agent)).fetchall()
+            return iter([decoded(body, Lead) for (body,) in bodies])
+
+    def claims(self, conversation: str | None = None) -> Iterator[LedgerClaim]:
+        """See Store."""
+        where, values = ("", ()) if conversation is None else ("WHERE conversation = ?", (conversation,))
+        query = f"SELECT body FROM claims {where} ORDER BY conversation, position, id"
+        with self._translated():
+            return iter([decoded(body, LedgerClaim) for (body,) in self._db.execute(query, values).fetchall()])
+
+    def finding(self, finding_id: str) -> Finding | None:
+        """See Store."""
+        return self._one("findings", finding_id, Finding)
+
+    def lead(self, lead_id: str) -> Lead | None:
+        """See Store."""
+        return self._one("leads", lead_id, Lead)
+
+    def claim(self, claim_id: str) -> LedgerClaim | None:
+        """See Store."""
+        return self._one("claims", claim_id, LedgerClaim)
+
+    def _one(self, table: str, name: str, kind: type[T]) -> T | None:
+        with self._translated():
+            row = self._db.execute(f"SELECT body FROM {table} WHERE id = ?", (name,)).fetchone()
+            return decoded(row[0], kind) if row else None
+
+    def add_reviews(self, reviews: Iterable[Review]) -> None:
+        """See Store."""
+        rows = [(r.key, r.kind, r.id, microseconds(r.at), r.verdict, encode(r)) for r in reviews]
+        with self._writing() as db:
+            db.executemany("INSERT OR IGNORE INTO reviews VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def reviews(self, kind: ReviewKind | None = None, of: str | None = None) -> Iterator[Review]:
+        """See Store."""
+        chosen = {"kind": kind, "id": of}
+        where = " AND ".join(f"{name} = :{name}" for name, value in chosen.items() if value is not None) or "1"
+        query = f"SELECT body FROM reviews WHERE {where} ORDER BY at, key"
+        with self._translated():
+            return iter([decoded(body, Review) for (body,) in self._db.execute(query, chosen).fetchall()])
+
+
+def remove_leads(db: sqlite3.Connection, names: Iterable[str]) -> None:
+    """Drop the leads of these ids, within a transaction."""
+    db.executemany("DELETE FROM leads WHERE id = ?", ((name,) for name in names))
+
+
+def _conversations(body: object) -> tuple[str, ...]:
+    return decoded(body, Lead).message_conversations
+
+
+def _claim_row(claim: LedgerClaim) -> tuple[str, str, int, str, str, str, int, bytes]:
+    return (
+        claim.claim_id, claim.conversation, claim.position, claim.agent, claim.kind, claim.state,
+        DECISIVE.index(claim.state), encode(claim),
+    )  # fmt: skip
