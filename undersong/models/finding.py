@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
@@ -129,8 +130,7 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
         """Equal in everything but ``q`` and ``replaces``, which follow from what else was found, or before."""
         if not isinstance(other, Finding):
             return NotImplemented
-        names = (name for name in self.__struct_fields__ if name not in ("q", "replaces"))
-        return all(getattr(self, name) == getattr(other, name) for name in names)
+        return _compared(self) == _compared(other)
 
     def __ne__(self, other: object) -> bool:
         """What ``==`` denies; a Struct does not derive it."""
@@ -140,6 +140,9 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     def __hash__(self) -> int:
         """By id: equal findings have the same."""
         return hash(self.finding_id)
+
+
+_compared = attrgetter(*(name for name in Finding.__struct_fields__ if name not in ("q", "replaces")))
 
 
 class RetractedFinding(Record, frozen=True, kw_only=True):

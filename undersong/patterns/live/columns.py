@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from undersong.models import Row
 from undersong.patterns.language.expressions import Node
 from undersong.patterns.language.fields import Kind
 from undersong.patterns.reference.partitions import Entry
@@ -21,23 +20,29 @@ class GrowingColumns:
     """The fields of the rows of one timeline; ``codes`` number the texts of all that are searched together."""
 
     def __init__(self, codes: dict[str, int]) -> None:
-        self.rows: list[Row] = []
+        self.entries: list[Entry] = []
         self.codes = codes
         self.times, self.read = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
         self._arrays: dict[Any, Any] = {}
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Take the next rows of the timeline."""
-        self.rows += [entry.row for entry in entries]
+        self.entries += entries
         self.times = np.append(self.times, np.array([entry.time or 0 for entry in entries], dtype=np.int64))
         self.read = np.append(self.read, np.array([entry.read for entry in entries], dtype=np.bool_))
+
+    def truncate(self, size: int) -> None:
+        """Forget all but the first rows."""
+        del self.entries[size:]
+        self.times, self.read = self.times[:size], self.read[:size]
+        self._arrays = {key: array[:size] for key, array in self._arrays.items()}
 
     def array(self, key: Any, made: Callable[[RowSource], Any]) -> Any:
         """An array over all rows; ``made`` gives that of a source of rows, and is asked about the new ones alone."""
         array = self._arrays.get(key)
         size = 0 if array is None else len(array)
-        if array is None or size < len(self.rows):
-            fresh = made(RowSource(self.rows[size:], self.codes))
+        if array is None or size < len(self.entries):
+            fresh = made(RowSource([entry.row for entry in self.entries[size:]], self.codes))
             array = self._arrays[key] = fresh if array is None else np.concatenate([array, fresh])
         return array
 
@@ -51,7 +56,7 @@ class JoinedColumns:
     @property
     def size(self) -> int:
         """How many rows."""
-        return sum(len(part.rows) for part in self._parts)
+        return sum(len(part.entries) for part in self._parts)
 
     @property
     def codes(self) -> Mapping[str, int]:
@@ -84,7 +89,7 @@ def joined_table(parts: Sequence[GrowingColumns], timed: Sequence[bool]) -> RowT
     return RowTable(
         JoinedColumns(parts, parts[0].codes),
         None,
-        np.concatenate([[0], np.cumsum([len(part.rows) for part in parts])]).astype(np.int64),
+        np.concatenate([[0], np.cumsum([len(part.entries) for part in parts])]).astype(np.int64),
         np.concatenate([part.times for part in parts]),
         np.array(timed, dtype=np.bool_),
         np.concatenate([part.read for part in parts]),

@@ -13,10 +13,12 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import NEVER_MISSING, available_inputs, gives, lacking
 from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_between, joined, ordered
 from undersong.patterns.live.columns import joined_table
+from undersong.patterns.live.end_filter import row_masks, vectors_over
 from undersong.patterns.live.row_log import RowLog, TimelineChange, TimelineKey
 from undersong.patterns.live.timeline import LiveTimeline
 from undersong.patterns.reference.downstream import reads_others
 from undersong.patterns.reference.matcher import STEPS
+from undersong.patterns.reference.partitions import Timeline
 from undersong.patterns.reference.search import Match
 from undersong.patterns.set_indicators import asked_of_findings, not_set, set_by, shapes_for
 from undersong.patterns.significance.confidence import with_confidence
@@ -42,6 +44,8 @@ class LiveDetector:
         self.given_by, self.steps = given_by, steps
         self._rules = (*self.rules, *shapes_for(self.rules))  # the latter run unreported
         self._asking = frozenset(number for number, rule in enumerate(self._rules) if asked_of_findings(rule))
+        self._setting = frozenset(number for number, rule in enumerate(self._rules) if rule.file.sets)
+        self._shapes = tuple(self._rules[number] for number in sorted(self._setting))
         self._wanted = frozenset[str]().union(*(rule.needs for rule in self._rules)) - NEVER_MISSING
         self.clear()
 
@@ -71,19 +75,23 @@ class LiveDetector:
         if lost:
             self._recount(lost)
         late = {line for line, changed in changes.items() if self._is_late(line, changed)}
-        due = {line: self._advance(line, changed, late=line in late) for line, changed in changes.items()}
+        due = self._due({line: self._advance(line, changed, late=line in late) for line, changed in changes.items()})
         self.archive.clear_fresh()
+        due |= dict.fromkeys(late, frozenset(range(len(self._rules))))
         self._run({line: numbers - self._asking for line, numbers in due.items()})
         before, self._active = self._active, self._active_rules()
-        report = self.timelines if self._active != before else changes  # other rules speak now
-        self._run({line: self._due_by_findings(line, due.get(line, set())) for line in report})
-        return joined([self._report(self.timelines[line], late=line in late) for line in report])
+        if self._active != before:  # other rules speak now
+            due = {line: due.get(line, frozenset()) | self._setting for line in self.timelines}
+        self._run({line: self._due_by_findings(line, numbers) for line, numbers in due.items()})
+        return joined([self._report(self.timelines[line], late=line in late) for line in due])
 
     def _due_by_findings(self, line: TimelineKey, due: Set[int]) -> Set[int]:
         """The rules to run on a timeline of those that ask for what findings set: all where these set other things."""
         timeline = self.timelines[line]
-        current = timeline.current(self._active - self._asking).values()
-        before, timeline.indicators = timeline.indicators, set_by(current, self._rules)
+        if due.isdisjoint(self._setting):
+            return due & self._asking
+        current = timeline.current(self._active & self._setting).values()
+        before, timeline.indicators = timeline.indicators, set_by(current, self._shapes)
         return self._asking if timeline.indicators != before else due & self._asking
 
     def finish(self, *, settle: bool = True) -> Changes:
@@ -149,16 +157,28 @@ class LiveDetector:
         before = timeline is not None and timeline.last is not None and min(changes).key <= timeline.last
         return before or any(change.removed for change in changes)
 
-    def _advance(self, line: TimelineKey, changes: Sequence[TimelineChange], *, late: bool) -> set[int]:
-        """Take what is new in a timeline; the rules to run on it: after late rows all."""
+    def _advance(self, line: TimelineKey, changes: Sequence[TimelineChange], *, late: bool) -> Sequence[Row]:
+        """Take what is new in a timeline, after late rows all of it; the rows taken."""
         timeline = self.timelines.get(line)
         if timeline is None:
             timeline = self.timelines[line] = LiveTimeline(line, self._rules, self._codes)
         if late:
             timeline.clear()
-            timeline.append(self.archive.since(line, None))
-            return set(range(len(self._rules)))
+            return timeline.append(self.archive.since(line, None))
         return timeline.append((key, *self.archive.row(key)) for key in sorted({change.key for change in changes}))
+
+    def _due(self, taken: Mapping[TimelineKey, Sequence[Row]]) -> dict[TimelineKey, Set[int]]:
+        """The rules to run on each timeline for the rows that it took; what rows say alone is asked of all at once."""
+        rows = [row for own in taken.values() for row in own]
+        vectors = vectors_over(rows)
+        masks = [row_masks(rule, rows, vectors) for rule in self._rules]
+        due: dict[TimelineKey, Set[int]] = {}
+        first = 0
+        for line, own in taken.items():
+            last = first + len(own)
+            due[line] = self.timelines[line].due([of_rule[first:last] for of_rule in masks])
+            first = last
+        return due
 
     def _run(self, due: Mapping[TimelineKey, Set[int]]) -> None:
         """Run each rule over the timelines on which it is due; rules that are due on the same ones share arrays."""
@@ -183,12 +203,11 @@ class LiveDetector:
                 timelines[line].take(number, own)
 
     def _search(self, timelines: Sequence[LiveTimeline], *, marked: bool) -> TimelineSearch:
-        whole = [timeline.marked if marked and timeline.indicators else timeline.timeline for timeline in timelines]
-        if sum(len(timeline.entries) for timeline in timelines) <= FEW:
+        columns = [timeline.seen(marked=marked) for timeline in timelines]
+        whole = [Timeline(*own.key, seen.entries, own.latest) for own, seen in zip(timelines, columns, strict=True)]
+        if sum(len(seen.entries) for seen in columns) <= FEW:
             return TimelineSearch(whole, steps=self.steps, few=FEW)
-        if marked and any(timeline.indicators for timeline in timelines):
-            return TimelineSearch(whole, steps=self.steps, few=0, paths=self._paths)
-        table = joined_table([timeline.columns for timeline in timelines], [each.timed for each in whole])
+        table = joined_table(columns, [each.timed for each in whole])
         return TimelineSearch(whole, steps=self.steps, table=table, paths=self._paths)
 
     def _report(self, timeline: LiveTimeline, *, late: bool, final: bool = False) -> Changes:

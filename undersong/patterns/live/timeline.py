@@ -13,9 +13,9 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live.columns import GrowingColumns
 from undersong.patterns.live.end_filter import MatchEndFilter
 from undersong.patterns.live.row_log import RowKey, TimelineKey
-from undersong.patterns.reference.partitions import Entry, Timeline
+from undersong.patterns.reference.partitions import Entry
 from undersong.patterns.reference.search import Match
-from undersong.patterns.set_indicators import SetIndicators, with_indicators, with_origin
+from undersong.patterns.set_indicators import Place, SetIndicators, with_indicators, with_origin
 from undersong.rows.binary import from_microseconds
 
 
@@ -43,8 +43,9 @@ class LiveTimeline:
     def clear(self) -> None:
         """Forget the rows; the findings stay until the rules are run again."""
         self.last: RowKey | None = None
-        self.entries: list[Entry] = []
-        self.columns = GrowingColumns(self._codes)
+        self.columns, self._marked = GrowingColumns(self._codes), GrowingColumns(self._codes)
+        self._marked_by: SetIndicators = {}
+        self._places: dict[Place, int] = {}
         self._filters = [MatchEndFilter(rule) for rule in self._rules]
         self.balance = Balance()
 
@@ -54,37 +55,49 @@ class LiveTimeline:
         return (self.entries[-1].time or 0) if self.entries else 0
 
     @property
-    def timeline(self) -> Timeline:
-        """The rows for a search."""
-        return Timeline(*self.key, self.entries, self.latest)
+    def entries(self) -> list[Entry]:
+        """The rows, in order."""
+        return self.columns.entries
 
     def dated(self) -> Iterator[Row]:
         """The rows with the times at which they count, which the log keeps apart."""
         return (msgspec.structs.replace(entry.row, time=from_microseconds(entry.time)) for entry in self.entries)
 
-    @property
-    def marked(self) -> Timeline:
-        """The rows with the indicators that findings set."""
-        rows = with_indicators((entry.row for entry in self.entries), self.indicators)
-        return self.timeline._replace(
-            entries=[entry._replace(row=row) for entry, row in zip(self.entries, rows, strict=True)]
-        )
+    def seen(self, *, marked: bool) -> GrowingColumns:
+        """The rows for a search; ``marked``: with the indicators that findings set."""
+        return self._with_indicators() if marked and self.indicators else self.columns
 
-    def append(self, rows: Iterable[tuple[RowKey, Row, int | None]]) -> set[int]:
-        """Take the next rows in order; the numbers of the rules whose findings they can change.
+    def _with_indicators(self) -> GrowingColumns:
+        """The rows with the indicators that findings set; made anew from the first on which these are others."""
+        before, now, marked = self._marked_by, self.indicators, self._marked
+        changed = (self._places[place] for place in {*before, *now} if before.get(place) != now.get(place))
+        marked.truncate(min(changed, default=len(marked.entries)))
+        fresh = self.entries[len(marked.entries) :]
+        rows = with_indicators((entry.row for entry in fresh), now)
+        marked.append([entry._replace(row=row) for entry, row in zip(fresh, rows, strict=True)])
+        self._marked_by = now
+        return marked
 
-        Of a rule that asks for what findings set this holds as long as these set the same.
-        """
+    def append(self, rows: Iterable[tuple[RowKey, Row, int | None]]) -> Sequence[Row]:
+        """Take the next rows in order, and give them; ``due`` is to be asked about them."""
         fresh: list[Entry] = []
         for key, row, time in rows:
             fresh.append(Entry(row, time, len(self.entries) + len(fresh)))
             self.last = key
-        self.entries += fresh
         self.columns.append(fresh)
         for entry in fresh:
+            self._places[entry.row.conversation, entry.row.id] = entry.place
             if entry.read:
                 self.balance.add(entry.row)
-        return {number for number, ends in enumerate(self._filters) if ends.append(self.entries, len(fresh))}
+        return [entry.row for entry in fresh]
+
+    def due(self, masks: Iterable[Sequence[int]]) -> set[int]:
+        """The numbers of the rules whose findings the rows just taken can change; ``masks`` are theirs, rule by rule.
+
+        Of a rule that asks for what findings set this holds as long as these set the same.
+        """
+        own = enumerate(zip(self._filters, masks, strict=True))
+        return {number for number, (ends, of_rows) in own if ends.append(self.entries, of_rows)}
 
     def take(self, number: int, matches: Iterable[Match]) -> None:
         """These are the matches of a rule now; of two with one id the later one stands, as in a batch run."""

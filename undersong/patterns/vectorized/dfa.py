@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from undersong.patterns.language.row_pattern import ACCEPT, JUMP, ROW, SPLIT, Program
 from undersong.patterns.vectorized.exact_sum import I
-from undersong.patterns.vectorized.jit import ENOUGH, kernel
+from undersong.patterns.vectorized.jit import ENOUGH, kernel, machine
 from undersong.patterns.vectorized.layout import Bindings, MatchLimits, MatchPaths, joined, sized
 from undersong.patterns.vectorized.start_filter import MatchRequirements, with_enough_rows
 from undersong.patterns.vectorized.vector_logic import B, Masks
@@ -254,6 +254,11 @@ def _follow(  # type: ignore[no-untyped-def]
         if segment < len(first):
             row, state = last[segment], 0
     return segment, row, state, number
+
+
+def compiled(size: int) -> bool:
+    """Whether machine code reads so many rows: it is made for many, and once it is there it is used for few, too."""
+    return machine(size, _advance, _slot, _meet, _follow, _trace)
 
 
 STEPS = 1 << 26  # rows that are read a second time; a pattern whose states do not meet is walked in another way

@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Any, TypeAlias, cast
 
 ENOUGH = 20_000  # elements of work below which compiling, or even loading, takes longer than the loop itself
+LITTLE = 300  # elements below which even code that is at hand gains nothing
 _OPTIONS = {"error_model": "numpy"}  # no loop divides by 0; one that need not watch for it takes some rows at once
 Loop: TypeAlias = Callable[..., Any]
 
@@ -65,9 +66,10 @@ def kernel(function: Loop) -> Kernel:
     return Kernel(function)
 
 
-def machine(size: int) -> bool:
-    """Whether so much work is left to machine code."""
-    return size >= ENOUGH and installed()
+def machine(size: int, *kernels: Kernel) -> bool:
+    """Whether so much work is left to machine code; less of it, where these ``kernels`` have been compiled already."""
+    at_hand = size >= LITTLE and bool(kernels) and all(each.ready for each in kernels)
+    return (size >= ENOUGH or at_hand) and installed()
 
 
 @cache

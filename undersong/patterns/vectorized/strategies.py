@@ -15,7 +15,7 @@ from undersong.patterns.language.values import MATCH
 from undersong.patterns.reference.matcher import BacktrackingMatcher, GaveUp
 from undersong.patterns.vectorized import jit
 from undersong.patterns.vectorized.aggregates import MOST, value_in_row, wide_enough
-from undersong.patterns.vectorized.dfa import BackwardAutomaton, TooManyStates, match_starts, traced
+from undersong.patterns.vectorized.dfa import BackwardAutomaton, TooManyStates, compiled, match_starts, traced
 from undersong.patterns.vectorized.environments import FrameVectors
 from undersong.patterns.vectorized.exact_sum import I
 from undersong.patterns.vectorized.jit import machine
@@ -71,12 +71,12 @@ def choose_strategy(search_input: SearchInput) -> MatchStrategy:
     if plan_of_rule.requirements.fixed:
         return FixedLengthStrategy(search_input)
     masks = search_input.masks
-    ready = machine(max(len(masks), search_input.table.size))
-    if plan_of_rule.code is not None and not plan_of_rule.anchored and (ready or _many_starts(search_input)):
+    size = max(len(masks), search_input.table.size)
+    if plan_of_rule.code is not None and not plan_of_rule.anchored and (compiled(size) or _many_starts(search_input)):
         automaton = _automaton_strategy(search_input)
         if automaton is not None:
             return automaton
-    bounded = _NearestEndStrategy if ready and plan_of_rule.code is not None else _ReferenceStrategy
+    bounded = _NearestEndStrategy if machine(size) and plan_of_rule.code is not None else _ReferenceStrategy
     return bounded(search_input, *candidates(plan_of_rule.requirements, masks, search_input.limits))
 
 

@@ -224,6 +224,8 @@ def _numbers(vectors: Vectors, how: str, left: Node, right: Node) -> Any:
 def _texts(vectors: Vectors, how: str, left: Node, right: Node) -> Any:
     if isinstance(left, Text) and isinstance(right, Text):
         return np.bool_(_COMPARE[how](left.value, right.value))
+    if isinstance(left, Text):
+        vectors.text(right)  # first: the text has a code once the column that it is in has been read
     one, other = vectors.text(left), vectors.text(right)
     result = _COMPARE[how](one, other)
     for part, codes in ((left, one), (right, other)):
