@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import time
@@ -137,14 +136,10 @@ class WriterLock:
         if self._db is not None:
             return
         db = sqlite3.connect(self._path, timeout=0, isolation_level=None)
-        try:
-            db.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
+        if not _locked(db):
             db.close()
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise
             remedy = "wait until it has ended, or name another file with --store"
-            raise StoreError("another audit is using it", where=str(self._store), remedy=remedy) from error
+            raise StoreError("another audit is using it", where=str(self._store), remedy=remedy)
         self._db = db
 
     def release(self) -> None:
@@ -155,7 +150,7 @@ class WriterLock:
 
 
 class LockQueue:
-    """One transaction or checkpoint at a time, over all processes: a lock on the empty file ``STORE-turn``.
+    """One transaction or checkpoint at a time, over all processes: an SQLite lock on the empty file ``STORE-turn``.
 
     SQLite before 3.51.3 may rarely corrupt a file where a write meets another connection's checkpoint; with turns they
     never meet. Readers need none.
@@ -165,14 +160,16 @@ class LockQueue:
         """``store`` is the file that the turns are about; the lock's file is made here."""
         real = store.resolve()
         self._store = store
-        self._file: int | None = os.open(real.with_name(f"{real.name}-turn"), os.O_RDWR | os.O_CREAT, 0o600)
+        place = real.with_name(f"{real.name}-turn")
+        os.close(os.open(place, os.O_RDWR | os.O_CREAT, 0o600))
+        self._db = sqlite3.connect(place, timeout=0, isolation_level=None, check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode = OFF")  # nothing is written, so nothing is to be undone
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Hold the lock for the block; waits for it, at most WAIT_SECONDS."""
-        assert self._file is not None
         deadline = time.monotonic() + WAIT_SECONDS
-        while not _locked(self._file):
+        while not _locked(self._db):
             if time.monotonic() > deadline:
                 what = f"another process has been writing for {WAIT_SECONDS:.0f} seconds"
                 raise StoreError(what, where=str(self._store), remedy="end that process, or wait and try again")
@@ -180,19 +177,19 @@ class LockQueue:
         try:
             yield
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._db.execute("ROLLBACK")  # nothing was written
 
     def close(self) -> None:
         """Release the lock's file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        self._db.close()
 
 
-def _locked(file: int) -> bool:
+def _locked(db: sqlite3.Connection) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        db.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            raise
         return False
     return True
 
