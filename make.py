@@ -4,7 +4,7 @@
 demo   set up an environment of its own and audit the conversations in demo/ into undersong-report/
 test   set up an environment of its own and run linter, type checker and tests (--quick: the fast ones)
 check  the linter and the type checker alone
-docs   build the documentation site into build/docs
+docs   build the documentation site into build/docs, and the man page into build/man
 lock   write the locked requirements again (needs uv)
 """
 
@@ -91,9 +91,10 @@ def test() -> None:
 
 
 def docs() -> None:
-    """The documentation site; a warning is an error."""
+    """The documentation site and the man page; a warning is an error."""
     environment("dev.txt")
-    run(PYTHON, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/docs")
+    for builder, folder in (("html", "build/docs"), ("man", "build/man")):
+        run(PYTHON, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", builder, "docs", folder)
     print(f"open {ROOT / 'build' / 'docs' / 'index.html'}")
 
 

@@ -24,6 +24,7 @@ author = "The undersong developers"
 release = version = undersong.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click"]
 exclude_patterns = ["_build"]
+man_pages = [("command-line", "undersong", "find in conversations what no single message shows", author, 1)]
 html_theme = "furo"
 html_title = f"undersong {release}"
 html_static_path: list[str] = []

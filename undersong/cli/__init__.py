@@ -48,10 +48,17 @@ COMMANDS = {  # heading → command → what it is for; `undersong --help` shows
         "rules": "List, show, check and test the rules.",
         "schemas": "JSON Schemas of every file and of what --json prints.",
     },
+    "This installation": {
+        "doctor": "Try whether it works, and what is missing for what.",
+        "completion": "The script that makes bash, zsh or fish complete commands and options.",
+    },
 }
 VERBS = tuple(name for commands in COMMANDS.values() for name in commands)
+# no setting is about these
 SETTLED = (
     "config",
+    "doctor",
+    "completion",
     "formats",
     "judges",
     "prices",
@@ -60,7 +67,7 @@ SETTLED = (
     "leads",
     "claims",
     "schemas",
-)  # no setting is about them
+)
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away
 CRASHED = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT
@@ -102,6 +109,8 @@ class Verbs(click.Group):
 
 @click.group(
     cls=Verbs,
+    invoke_without_command=True,
+    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
     **examples(
         ("undersong audit conversations.zip", "a report on an export of ChatGPT or Claude"),
@@ -110,15 +119,32 @@ class Verbs(click.Group):
         ("undersong audit --help", "the options, in groups"),
     ),
 )
-@click.version_option(__version__, prog_name="undersong")
+@click.option("--version", is_flag=True, help="Show the version.")
+@click.option("--json", "as_json", is_flag=True, help="With --version: all that a report of a defect needs.")
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context, version: bool, as_json: bool) -> None:
     """Find in conversations what no single message shows.
 
     Exit codes: 0 done, 1 a gate such as --fail-on did not hold, 2 wrong use, 3 an input could not be read, 4 the
     judge or the store failed (what was done is written).
     """
+    if version:
+        _show_version(as_json)
+        ctx.exit()
+    if ctx.invoked_subcommand is None:
+        ctx.fail("Missing command.")
     _apply_settings(ctx)
+
+
+def _show_version(as_json: bool) -> None:
+    if not as_json:
+        click.echo(f"undersong, version {__version__}")
+        return
+    import json
+
+    from undersong.core.environment import facts
+
+    click.echo(json.dumps(facts(), indent=2))
 
 
 def _apply_settings(ctx: click.Context) -> None:
