@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""The ritual: `python3 make.py demo | test | check | docs | lock`; needs Python 3.11 or later and nothing else.
+"""The ritual: `python3 make.py VERB`; needs Python 3.11 or later and nothing else.
 
-demo   set up an environment of its own and audit the conversations in demo/ into undersong-report/
-test   set up an environment of its own and run linter, type checker and tests (--quick: the fast ones)
-check  the linter and the type checker alone
-docs   build the documentation site into build/docs, and the man page into build/man
-lock   write the locked requirements again (needs uv)
+demo     set up an environment of its own and audit the conversations in demo/ into undersong-report/
+test     set up an environment of its own and run linter, type checker and tests (--quick: the fast ones)
+check    the linter and the type checker alone
+docs     build the documentation site into build/docs, and the man page into build/man
+package  build the wheel, the source archive and their bill of materials into dist/, and try them in a fresh environment
+numbers  run every published figure again and write docs/numbers.md (--check: say what got worse instead)
+release  `release check VERSION`, `release make VERSION`: the checklist of a release as a program
+lock     write the locked requirements again (needs uv)
 """
 
 from __future__ import annotations
@@ -98,6 +101,24 @@ def docs() -> None:
     print(f"open {ROOT / 'build' / 'docs' / 'index.html'}")
 
 
+def package() -> None:
+    """The wheel, the source archive and their bill of materials in dist/, tried as a stranger would."""
+    environment("dev.txt")
+    run(PYTHON, "-m", "release.package")
+
+
+def numbers() -> None:
+    """Every published figure again."""
+    environment("dev.txt")
+    run(PYTHON, "-m", "bench.numbers", *sys.argv[2:])
+
+
+def release() -> None:
+    """The checklist of a release."""
+    environment("dev.txt")
+    run(PYTHON, "-m", "release.checklist", *sys.argv[2:])
+
+
 def lock() -> None:
     """Lock versions and hashes for every platform, without any address."""
     for name, options in (("core", []), ("dev", ["--group", "dev"])):
@@ -119,7 +140,7 @@ def lock() -> None:
         )
 
 
-VERBS = {"demo": demo, "test": test, "check": check, "docs": docs, "lock": lock}
+VERBS = {verb.__name__: verb for verb in (demo, test, check, docs, package, numbers, release, lock)}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in VERBS:

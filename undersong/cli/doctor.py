@@ -123,12 +123,10 @@ def _sqlite() -> str:
 
 def _data() -> str:
     from undersong.patterns.catalog import all_rules
-    from undersong.routing.route import load_policy
     from undersong.scan import load_book
 
     load_book()
-    load_policy()
-    return f"{len(all_rules())} rules, phrases and routing are whole"
+    return f"{len(all_rules())} rules and the phrases are whole"
 
 
 def _temporary() -> str:
@@ -159,7 +157,7 @@ def _small_audit() -> str:
 
     texts = ("The tests fail.", "Fixed, all tests pass now.")
     messages = [{"author": name, "text": text} for name, text in zip(("user", "assistant"), texts, strict=True)]
-    case, rows = undersong.audit([{"id": "doctor", "messages": messages}])
+    _, rows = undersong.audit([{"id": "doctor", "messages": messages}])
     if len(rows) != len(texts):
         raise UndersongError(f"read {len(rows)} of {len(texts)} messages", remedy="please report this")
     return f"{len(texts)} messages were read, scanned and scored"

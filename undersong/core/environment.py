@@ -51,7 +51,9 @@ def data_hash() -> str:
     whole = hashlib.sha256()
     for path in sorted(DATA.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
-            whole.update(path.relative_to(DATA).as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+            whole.update(
+                path.relative_to(DATA).as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest()
+            )
     return whole.hexdigest()
 
 
