@@ -22,7 +22,9 @@ def test_info_names_judges_and_counts_and_check_finds_nothing(undersong: Underso
     assert result.code == 0
     assert re.search(r"^messages +25$", result.out, re.MULTILINE)
     assert "25 rows of" in result.out
-    assert undersong("store", "check") == (0, "undersong-report.db holds together\n", "")
+    checked = undersong("store", "check")
+    assert re.fullmatch(r"undersong-report\.db holds together\ndigest [0-9a-f]{64}\n", checked.out)
+    assert (checked.code, checked.err) == (0, "")
 
 
 def test_an_export_imported_elsewhere_is_the_same_export(undersong: Undersong) -> None:

@@ -57,19 +57,27 @@ def info(address: str) -> None:
 
 
 @command.command("check")
+@click.option("--digest", metavar="HEX", help="What a check printed before: is this still the same content?")
 @STORE
-def check(address: str) -> None:
-    """Read everything and say what does not hold together; exit code 4 if anything."""
+def check(address: str, digest: str | None) -> None:
+    """Read everything and say what does not hold together or is not as it was stored; exit code 4 if anything.
+
+    A file's rows are compared with seals that every write of undersong renews. Who can run undersong can seal again
+    what they changed: keep the digest that is printed somewhere else, and name it with --digest.
+    """
     from undersong.stores.integrity import problems
 
     check_existing(address)
     number = 0
-    with open_store(address, read_only=True) as store:
-        for problem in problems(store):
+    with open_store(address, read_only=True) as store, store.repeatable_read():
+        for problem in problems(store, digest):
             number += 1
             click.echo(visible(problem))
+        content = store.digest() if not number else None
     words = f"{counted(number, 'problem')} in {address}" if number else f"{address} holds together"
     click.echo(words, err=bool(number))
+    if content is not None:
+        click.echo(f"digest {content}")
     raise SystemExit(DAMAGED if number else 0)
 
 

@@ -8,9 +8,14 @@ from undersong.errors import StoreError
 from undersong.stores.protocol import Store
 
 
-def problems(store: Store) -> Iterator[str]:
-    """What is wrong with a store, in words; reads all of it, in a file as of one moment, whoever writes meanwhile."""
+def problems(store: Store, digest: str | None = None) -> Iterator[str]:
+    """What is wrong with a store, in words; reads all of it, in a file as of one moment, whoever writes meanwhile.
+
+    ``digest`` is that of its content when it was last checked; without it, it is not compared.
+    """
     with store.repeatable_read():
+        if digest is not None and (now := store.digest()) != digest.strip().lower():
+            yield f"the content is not that of the digest {digest}; its own is {now}"
         yield from store.integrity_errors()
         yield from _conversations(store)
         yield from _histories(store)

@@ -386,8 +386,12 @@ class StoreAdministration(Protocol):
         return nullcontext()
 
     def integrity_errors(self) -> Iterator[str]:
-        """The integrity errors that the database itself reports, in words."""
+        """What is damaged, or is not as it was stored, as far as the database itself can tell, in words."""
         return iter(())
+
+    def digest(self) -> str | None:
+        """SHA-256 of all of the content; None where the database has no order of its own."""
+        return None
 
 
 class Store(ConversationStore, HistoryStore, LiveStore, ReviewStore, ListingStore, StoreAdministration, Protocol):

@@ -24,6 +24,7 @@ from undersong.stores.sqlite.histories import (
     remove_messages,
 )
 from undersong.stores.sqlite.reviews import SQLiteReviewStore
+from undersong.stores.sqlite.seals import content_digest, seal_errors
 
 
 class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, SQLiteReviewStore, Store):
@@ -64,7 +65,12 @@ class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, SQLiteReviewStore, Store)
         with self._reading() as db:  # or what others write between two reads would look like damage
             words = [word for (word,) in db.execute("PRAGMA integrity_check")]
             others = [f"the packed history of {agent} is not that of its rows" for agent in mismatched_agents(db)]
-        return iter([*(words if words != ["ok"] else []), *others])
+            return iter([*(words if words != ["ok"] else []), *others, *seal_errors(db)])
+
+    def digest(self) -> str | None:
+        """See Store."""
+        with self._reading() as db:
+            return content_digest(db)
 
     def facts(self) -> dict[str, str]:
         """See Store."""

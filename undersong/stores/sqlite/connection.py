@@ -6,7 +6,8 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,6 +18,7 @@ from undersong.errors import StoreError
 from undersong.models import Row
 from undersong.rows.binary import pack
 from undersong.stores.codec import decoded, listed_statements
+from undersong.stores.sqlite.seals import Sealer, seal_everything
 
 BUSY_SECONDS = 30.0
 VERSIONS = Path(__file__).with_name("versions")
@@ -28,7 +30,9 @@ MIGRATIONS = (
     "5_packed.sql",
     "6_swept.sql",
     "7_reviews.sql",
+    "8_seals.sql",
 )
+SEALED = 8  # the first version with seals
 FIRST_TABLES = ("conversations", "messages", "evaluations", "findings")  # a file with these is ours
 
 
@@ -61,6 +65,7 @@ def open_database(path: Path) -> tuple[sqlite3.Connection, LockQueue]:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     # a judge that is called inside a running event loop works in another thread while this one waits
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    db.execute("PRAGMA trusted_schema = OFF")
     try:
         version_of(db, path)
         queue = LockQueue(path)
@@ -80,6 +85,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         raise StoreError("there is no such store", where=str(path), remedy="run `undersong audit` first")
     place = f"{path.absolute().as_uri()}?mode=ro"
     db = sqlite3.connect(place, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+    db.execute("PRAGMA trusted_schema = OFF")
     try:
         version = version_of(db, path)
         if version < len(MIGRATIONS):
@@ -93,13 +99,61 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 def version_of(db: sqlite3.Connection, path: Path) -> int:
     """The version of the tables, 0 for an empty file; only reads. Raises StoreError where they are not for us."""
+    with nullcontext() if db.in_transaction else transaction(db, "BEGIN"):  # another run may bring it up to date now
+        return _version_of(db, path)
+
+
+def _version_of(db: sqlite3.Connection, path: Path) -> int:
     version: int = db.execute("PRAGMA user_version").fetchone()[0]
     names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
     if not (names >= set(FIRST_TABLES) if version else not names):
         raise StoreError("is a database of another program", where=str(path), remedy="name another file with --store")
     if version > len(MIGRATIONS):
         raise StoreError(f"version {version} is newer than this program", where=str(path), remedy="upgrade undersong")
+    if strange := _strange_objects(db, version):
+        what = f"{', '.join(strange)} in the file: not made by undersong, and not run"
+        raise StoreError(what, where=str(path), remedy="drop them, or audit the files again with another --store")
     return version
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """A transaction that begins with this statement; an error takes all of it back."""
+    db.execute(begin)
+    try:
+        yield
+    except BaseException:
+        if db.in_transaction:  # a full disk has ended it
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+def _strange_objects(db: sqlite3.Connection, version: int) -> list[str]:
+    """Tables, triggers, views and indexes that are not those of a version: foreign ones, changed ones, lost ones."""
+    here, ours = _schema(db), _schema_of(version)
+    foreign = [f"a foreign {kind} '{name}'" for kind, name in sorted(here.keys() - ours.keys())]
+    lost = [f"no {kind} '{name}'" for kind, name in sorted(ours.keys() - here.keys())]
+    changed = [
+        f"another {kind} '{name}'"
+        for kind, name in sorted(here.keys() & ours.keys())
+        if here[kind, name] != ours[kind, name]
+    ]
+    return [*foreign, *lost, *changed]
+
+
+@cache
+def _schema_of(version: int) -> dict[tuple[str, str], str]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        for name in MIGRATIONS[:version]:
+            run_migration(db, name)
+        return _schema(db)
+
+
+def _schema(db: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    """Kind and name → statement; without the statistics that ANALYZE keeps."""
+    objects = db.execute("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_stat_' ESCAPE '\\'")
+    return {(kind, name): " ".join((statement or "").split()) for kind, name, statement in objects}
 
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
@@ -108,6 +162,8 @@ def _migrate(db: sqlite3.Connection, path: Path) -> None:
     for number, name in enumerate(MIGRATIONS[version:], start=version + 1):
         run_migration(db, name)
         db.execute(f"PRAGMA user_version = {number}")
+    if version < SEALED:  # a later version that changes a sealed table seals that one again
+        seal_everything(db)
     db.execute("COMMIT")
 
 
@@ -214,6 +270,7 @@ class Database:
             else:
                 self._db, self._lock_queue = open_database(path)
                 self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                self._sealer = Sealer(self._db)
                 self._lock = WriterLock(path)
             self._place = path.absolute()
             self._file: os.stat_result | None = os.stat(self._place)
@@ -259,7 +316,7 @@ class Database:
         if self._read_only:
             raise StoreError("is open for reading only", where=str(self.path), remedy="open it for writing")
         with self._translated(), self._lock_queue.exclusive():
-            with self._begun("BEGIN IMMEDIATE"):
+            with transaction(self._db, "BEGIN IMMEDIATE"), self._sealer.renewed():
                 yield self._db
             self._checkpoint()
         self._refuse_if_gone(self._file)
@@ -273,19 +330,8 @@ class Database:
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         """A transaction in which every read sees the same version; within ``repeatable_read`` the same one."""
-        with self._translated(), nullcontext() if self._db.in_transaction else self._begun("BEGIN"):
+        with self._translated(), nullcontext() if self._db.in_transaction else transaction(self._db, "BEGIN"):
             yield self._db
-
-    @contextmanager
-    def _begun(self, begin: str) -> Iterator[None]:
-        self._db.execute(begin)
-        try:
-            yield
-        except BaseException:
-            if self._db.in_transaction:  # a full disk has ended it
-                self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
     def _checkpoint(self) -> None:
         self._transactions += 1
