@@ -65,7 +65,6 @@ def open_database(path: Path) -> tuple[sqlite3.Connection, LockQueue]:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     # a judge that is called inside a running event loop works in another thread while this one waits
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    db.execute("PRAGMA trusted_schema = OFF")
     try:
         version_of(db, path)
         queue = LockQueue(path)
@@ -85,7 +84,6 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         raise StoreError("there is no such store", where=str(path), remedy="run `undersong audit` first")
     place = f"{path.absolute().as_uri()}?mode=ro"
     db = sqlite3.connect(place, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
-    db.execute("PRAGMA trusted_schema = OFF")
     try:
         version = version_of(db, path)
         if version < len(MIGRATIONS):
