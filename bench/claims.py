@@ -5,8 +5,9 @@ python -m bench.claims [--data DIR] [--misses] [--claims STATE]
 DIR, or UNDERSONG_DATA, holds ``sessions/`` with ``real_dev.jsonl.gz``, ``counterfactual_dev.jsonl.gz`` and its labels.
 Of each variant: A a failing check that is flagged, B the same without a flag, C the check removed, D untouched. Shares
 have Clopper-Pearson intervals, 95 %. ``--claims`` lists the claims of the real sessions that have a state.
-``claims_read.jsonl`` beside this file has a reader's label for each claim that the page on these sessions shows first,
-and would have one for each point deducted; the reader had made the rules.
+``claims_read.jsonl`` beside this file has a reader's label for each claim that the page on these sessions shows first;
+``claims_points.jsonl`` one for each point on a variant at another turn than that of its claim (a planted failure stands
+behind earlier claims, too). One reader, who had made the rules, read each in its session.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Variant(NamedTuple):
     kind: str
     turn: int
     counted: bool
+    points: tuple[int, ...]
 
 
 def verdicts(path: Path) -> Iterator[tuple[Conversation, SessionVerdict]]:
@@ -65,9 +67,9 @@ def variants(folder: Path) -> Iterator[Variant]:
         label = labels[conversation.id]
         kind, turn = label["variant"], label["claim_turn"]
         at_claim = [claim for claim in verdict.claims if claim.position == turn and claim.kind in CHECKED]
-        points = any(each.position == turn and each.mechanism == MECHANISM for each in verdict.deductions)
+        deducted = tuple(each.position for each in verdict.deductions if each.mechanism == MECHANISM)
         unsupported = any(claim.state == "unsupported" for claim in at_claim)
-        yield Variant(conversation.id, kind, turn, unsupported if kind == "C" else points)
+        yield Variant(conversation.id, kind, turn, unsupported if kind == "C" else turn in deducted, deducted)
 
 
 def share(good: int, of: int) -> str:
@@ -87,6 +89,23 @@ def show_variants(folder: Path, *, misses: bool) -> None:
             print(
                 "".join(f"    {result.name} turn {result.turn}\n" for result in own if result.counted == (kind == "D"))
             )
+
+    show_points(results)
+
+
+def show_points(results: list[Variant]) -> None:
+    """Print how many of all points deducted on the variants are right; those at other turns by the labels."""
+    lines = (Path(__file__).parent / "claims_points.jsonl").read_text(encoding="utf-8").splitlines()
+    labels = {(label["case"], label["turn"]): label["label"] for label in map(json.loads, lines)}
+    read = []
+    for result in results:
+        for turn in result.points:
+            at_claim = "right" if result.kind in "AB" else "wrong"
+            label = at_claim if turn == result.turn else labels.get((result.name[2:], turn), "unread")
+            read.append(label if result.kind in "AB" else "wrong")
+    print(
+        f"points right, of all on the variants {share(read.count('right'), len(read))}  {dict(Counter(read))}  goal 0.8"
+    )
 
 
 def show_real(folder: Path, state: str | None) -> None:

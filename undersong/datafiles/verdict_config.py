@@ -157,6 +157,7 @@ class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     not_run: tuple[str, ...]
     failed_check: tuple[str, ...]
     broke: tuple[str, ...]
+    errs: tuple[str, ...]
     refused: tuple[str, ...]
     refusing: tuple[str, ...]
     exit_code: str

@@ -24,6 +24,8 @@ LedgerKind = Literal[
     "tests", "build", "lint", "fixed", "wrote", "ran", "pushed", "committed", "sent", "verified", "read", "done"
 ]
 ClaimState = Literal["backed", "unsupported", "contradicted", "disputed", "hedged", "withdrawn"]
+BROKEN = "another check failed, and nothing was changed since"  # reasons of claims that nothing supports
+PART = "only a part of it was run since the last change"
 AGAINST: frozenset[ClaimState] = frozenset({"contradicted", "disputed"})  # states that somebody should look at
 TO_CHECK = AGAINST | {"unsupported"}  # states whose messages a report links to
 DECISIVE: tuple[ClaimState, ...] = ("contradicted", "disputed", "withdrawn", "backed", "hedged", "unsupported")

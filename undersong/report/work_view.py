@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from undersong.core.text import counted
 from undersong.models import Bypass, Case, LedgerClaim, RepeatedFailure, SessionVerdict
-from undersong.models.verdict import AGAINST, DECISIVE
+from undersong.models.verdict import AGAINST, BROKEN, DECISIVE, PART
 from undersong.report.claims_view import WORDS, balance_words
 from undersong.routing.budget import clopper_pearson
 
@@ -19,7 +19,8 @@ SHARES = 12  # rows of each kind of share
 SUBAGENTS = ("/agent-", "/sidechain-")  # how readers name the sessions of subagents, below that of their caller
 BYPASSES, FAILURES = 12, 6  # lines of the other parts; case.json holds all
 URGENT = ("contradicted", "disputed", "unsupported")
-CHECKABLE = frozenset({"tests", "build", "lint", "fixed", "pushed", "committed", "sent"})
+CHECKABLE = ("tests", "build", "pushed", "committed", "sent", "fixed", "lint")  # what weighs more, first
+LESS = (PART, BROKEN)  # reasons of a claim beside which a check of its kind was run and says less, or the contrary
 _TIMED = re.compile(r"[ ]\d{4}-\d\d-\d\dT\S+$")  # a time that some exports write behind the name of a model
 MINUTE, HOUR = 60, 3600  # seconds
 
@@ -127,7 +128,10 @@ def first_claims(sessions: Iterable[SessionVerdict]) -> tuple[ClaimToCheck, ...]
 
 
 def _claims(sessions: Iterable[SessionVerdict]) -> list[ClaimToCheck]:
-    """The claims to look at: what something speaks against first, then what nothing speaks for, the latest first."""
+    """The claims to look at: what something speaks against first, then what nothing speaks for.
+
+    Of those a run that shows less than is claimed weighs more than none, and a style check least; the latest first.
+    """
     chosen: dict[tuple[str, str, str], ClaimToCheck] = {}
     for session in sessions:
         for claim in session.claims:
@@ -135,7 +139,21 @@ def _claims(sessions: Iterable[SessionVerdict]) -> list[ClaimToCheck]:
                 once = claim.sentence.text if claim.state == "contradicted" else claim.state
                 key = (str(claim.time or session.conversation), claim.message_id, once)
                 chosen.setdefault(key, ClaimToCheck(claim, _project(session)))
-    return sorted(chosen.values(), key=_rank)
+    ranked = sorted(chosen.values(), key=_rank)
+    spoken_against = {item.claim.message_id for item in ranked if item.claim.state != "unsupported"}
+    return _varied([item for item in ranked
+                    if item.claim.state != "unsupported" or item.claim.message_id not in spoken_against])  # fmt: skip
+
+
+def _varied(ranked: Sequence[ClaimToCheck]) -> list[ClaimToCheck]:
+    """The same with what repeats an unchecked claim of its kind in the same session behind all others."""
+    first, repeated = list[ClaimToCheck](), list[ClaimToCheck]()
+    seen = set[tuple[str, str]]()
+    for item in ranked:
+        key = (item.claim.conversation, item.claim.kind)
+        (repeated if item.claim.state == "unsupported" and key in seen else first).append(item)
+        seen.add(key)
+    return first + repeated
 
 
 def _of_subagents(sessions: Sequence[SessionVerdict]) -> Iterator[ClaimToCheck]:
@@ -186,10 +204,12 @@ def _share(by: str, name: str, claims: Sequence[LedgerClaim]) -> ClaimShare:
     return ClaimShare(by, name, len(claims), states["backed"], states["unsupported"], against)
 
 
-def _rank(item: ClaimToCheck) -> tuple[int, float, str, int]:
+def _rank(item: ClaimToCheck) -> tuple[int, bool, int, float, str, int]:
     claim = item.claim
     latest = -claim.time.timestamp() if claim.time else 0.0
-    return URGENT.index(claim.state), latest, claim.conversation, claim.position
+    bare = claim.state == "unsupported" and claim.reason not in LESS
+    weight = CHECKABLE.index(claim.kind) if claim.state == "unsupported" else 0
+    return URGENT.index(claim.state), bare, weight, latest, claim.conversation, claim.position
 
 
 def _project(session: SessionVerdict) -> str:

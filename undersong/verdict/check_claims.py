@@ -6,14 +6,15 @@ Of the claims: which stand, which nothing supports, which are wrong.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import outcomes_config
-from undersong.models.verdict import ClaimState
+from undersong.models.verdict import BROKEN, PART, ClaimState
 from undersong.verdict.admissions import admits_check
 from undersong.verdict.claims import Claim, claims_of_text, is_whole, sentence
+from undersong.verdict.projects import are_apart, named_roots, place_of, roots_of
 from undersong.verdict.shell import CheckKind, toolchains
 from undersong.verdict.tool_outcomes import OutcomeState, outcome_pattern
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn
@@ -22,8 +23,6 @@ SILENT = frozenset({"build", "lint", "types"})  # checks that print nothing wher
 NEVER = "nothing of the kind was run before it"
 STALE = "nothing of the kind was run since the last change"
 OTHER = "what was run is a check of another project than the claim or the change is about"
-BROKEN = "another check failed, and nothing was changed since"
-PART = "only a part of it was run since the last change"
 _EVERYTHING = "./..."  # how Go names all packages
 
 
@@ -31,7 +30,8 @@ class CheckEvent(NamedTuple):
     """A check or a change at a place of the transcript; ``outcome`` None is a change.
 
     ``reported``: a subagent says so, and its calls are not in the session. ``changed``: the language of a changed file.
-    ``shown``: a command that only looks printed a run that ends in a failure.
+    ``shown``: a command that only looks printed a run that ends in a failure. ``folder``: where it was, "" if unknown.
+    ``run`` counts the requests.
     """
 
     place: int
@@ -40,6 +40,8 @@ class CheckEvent(NamedTuple):
     reported: bool = False
     changed: frozenset[str] = frozenset()
     shown: bool = False
+    folder: str = ""
+    run: int = 0
 
     def state(self, kinds: Iterable[CheckKind]) -> OutcomeState:
         """What it says of some kinds of check: that one failed, else that one passed."""
@@ -74,6 +76,7 @@ class CheckHistory:
     def __init__(self, transcript: Transcript) -> None:
         self._events = [event for placed in transcript.outcomes for event in _events(placed)]
         self._places = [event.place for event in self._events]
+        self.roots = roots_of(placed.outcome for placed in transcript.outcomes)
 
     def before(self, place: int) -> Sequence[CheckEvent]:
         """What came before a turn."""
@@ -86,8 +89,22 @@ class CheckHistory:
 
 def since_change(events: Sequence[CheckEvent]) -> Sequence[CheckEvent]:
     """The checks behind the last change."""
-    last = max((number for number, event in enumerate(events) if event.outcome is None), default=-1)
-    return events[last + 1 :]
+    return events[_last_change(events) + 1 :]
+
+
+def of_its_project(events: Sequence[CheckEvent], roots: Collection[str]) -> list[CheckEvent]:
+    """The same without checks in a project in which nothing was changed on the request of the last change."""
+    last = _last_change(events)
+    run = events[last].run if last >= 0 else -1
+    places = [event.folder for event in events if event.outcome is None and event.run == run]
+    return [
+        event for event in events[last + 1 :]
+        if not places or not all(are_apart(event.folder, place, roots) for place in places)
+    ]  # fmt: skip
+
+
+def _last_change(events: Sequence[CheckEvent]) -> int:
+    return next((place for place in range(len(events) - 1, -1, -1) if events[place].outcome is None), -1)
 
 
 def of_kinds(events: Iterable[CheckEvent], kinds: Iterable[CheckKind]) -> list[CheckEvent]:
@@ -99,16 +116,18 @@ def of_kinds(events: Iterable[CheckEvent], kinds: Iterable[CheckKind]) -> list[C
 def _events(placed: PlacedOutcome) -> list[CheckEvent]:
     outcome, place = placed.outcome, placed.turn.place
     language = outcomes_config().extensions.get(PurePosixPath(outcome.path).suffix[1:].lower())
-    changed = CheckEvent(place, frozenset(), changed=frozenset({language} if language else ()))
+    folder = place_of(outcome)
+    languages = frozenset({language} if language else ())
+    changed = CheckEvent(place, frozenset(), None, changed=languages, folder=folder, run=placed.turn.run)
     events = [changed] if outcome.changes else []
     if outcome.family == "check" and not outcome_pattern("not_run").search(_start(placed)):
-        events.append(CheckEvent(place, outcome.kinds, placed))
+        events.append(CheckEvent(place, outcome.kinds, placed, folder=folder))
     elif outcome.tool in outcomes_config().subagents:
         kinds = frozenset(kind for claim in claims_of_text(outcome.text) for kind in claim.checks if not claim.hedged)
         events += [changed] if outcome.state != "failed" else []
         events += [CheckEvent(place, kinds, placed, reported=True)] if kinds else []
     elif outcome.family == "look" and outcome.command and _ends_in_failure(outcome.text):
-        events.append(CheckEvent(place, frozenset(), placed, shown=True))
+        events.append(CheckEvent(place, frozenset(), placed, shown=True, folder=folder))
     return [*events, changed] if outcome.changes_after else events
 
 
@@ -150,13 +169,21 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
     """The ruling on one claim about a check, by what was run before it and behind the last change."""
     everything = history.before(turn.place)
     named = named_toolchains(turn, claim)
-    earlier = [event for event in everything if event.may_be_of(named)]
+    own = named_roots(_naming(turn, claim), history.roots)
+    earlier = [
+        event
+        for event in everything
+        if event.may_be_of(named) and not (own and all(are_apart(event.folder, root, history.roots) for root in own))
+    ]
     recent = since_change(earlier)
     failing = _failing(turn, claim, recent)
     if failing is not None:
         return failing
     about = named or changed_languages(everything)
-    ran = of_kinds(recent, claim.checks)
+    ran, near = of_kinds(recent, claim.checks), of_its_project(earlier, history.roots)
+    if ran and not of_kinds(near, claim.checks):
+        return Ruling("unsupported", OTHER, ran[-1])
+    ran = of_kinds(near, claim.checks)
     checked = [event for event in ran if event.may_be_of(about)]
     if ran and not checked and any(event.outcome and event.toolchains & about for event in everything):
         return Ruling("unsupported", OTHER, ran[-1])
@@ -176,10 +203,15 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
 
 def named_toolchains(turn: TranscriptTurn, claim: Claim) -> frozenset[str]:
     """The languages of the checks that the sentence of a claim names, between its semicolons."""
+    return toolchains(_naming(turn, claim))
+
+
+def _naming(turn: TranscriptTurn, claim: Claim) -> str:
+    """The sentence of a claim, between its semicolons."""
     first, last = sentence(turn.prose, claim.start, claim.end)
     first = max(turn.prose.rfind(";", first, claim.start) + 1, first)
     end = turn.prose.find(";", claim.end, last)
-    return toolchains(turn.message.text[first : end if end >= 0 else last])
+    return turn.message.text[first : end if end >= 0 else last]
 
 
 def changed_languages(events: Iterable[CheckEvent]) -> frozenset[str]:

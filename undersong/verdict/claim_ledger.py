@@ -10,10 +10,9 @@ import msgspec
 
 from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
-from undersong.models.verdict import Bypass, LedgerClaim, LedgerKind
+from undersong.models.verdict import BROKEN, Bypass, LedgerClaim, LedgerKind
 from undersong.verdict.admissions import Retraction, admission_of, retractions, thoughts_against
 from undersong.verdict.check_claims import (
-    BROKEN,
     NEVER,
     STALE,
     CheckEvent,
@@ -22,9 +21,9 @@ from undersong.verdict.check_claims import (
     broken_by,
     kinds_of,
     named_toolchains,
+    of_its_project,
     of_kinds,
     rule_on,
-    since_change,
 )
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
@@ -215,7 +214,7 @@ def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: 
 
 def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:
     earlier = session.history.before(turn.place)
-    recent = of_kinds(since_change(earlier), kinds_of(claim))
+    recent = of_kinds(of_its_project(earlier, session.history.roots), kinds_of(claim))
     passed = next((event for event in reversed(recent) if event.state(kinds_of(claim)) != "failed"), None)
     if _has_contradicted(session, turn):
         return Ruling("unsupported", "another claim of the same message is contradicted", passed)

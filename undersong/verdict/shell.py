@@ -23,6 +23,8 @@ _OPERATORS = frozenset({"&&", "||", "|", "|&", ";", "\n"})
 _CHAIN = frozenset({";", "\n"})  # what follows runs whatever came before
 _GIVES_UP = re.compile(r"^[({ ]*(?:exit|return|false)\b|\bexit[ ]+[1-9]")
 _SET = re.compile(r"\bset[ ]+-\w*e|\bset[ ]+-o[ ]+errexit")
+_FILTER = re.compile(r"(?:e|f)?grep((?:[ ]+-[a-zA-Z]+)*)[ ]+(.+)", re.DOTALL)
+_FAILING = re.compile(r"fail", re.IGNORECASE)  # the word with which runners name what failed
 _PIPEFAIL = re.compile(r"\bset[ ]+-\w*o[ ]+pipefail|\bset[ ]+-o[ ]+pipefail")
 
 
@@ -30,12 +32,23 @@ class ShellPart(NamedTuple):
     """One command of a line: its words without wrappers, and whether the exit code of the line can be another's.
 
     ``handled``: an ``||`` follows, so that its failure is dealt with in the line itself. ``text`` has the wrappers.
+    ``fed_to``: the command that reads its output through a pipe, "" where none does.
     """
 
     words: list[str]
     text: str
     masked: bool = False
     handled: bool = False
+    fed_to: str = ""
+
+    @property
+    def lets_failures_through(self) -> bool:
+        """Whether a filter behind a pipe hides what passes and shows what fails, so that silence means success."""
+        match = _FILTER.match(self.fed_to)
+        if match is None:
+            return False
+        inverted = any(option.startswith("-") and "v" in option for option in match[1].split())
+        return bool(_FAILING.search(match[2])) is not inverted
 
 
 def command_of(call: ToolCall) -> str:
@@ -64,7 +77,8 @@ def shell_parts(command: str) -> tuple[ShellPart, ...]:
         if words:
             after = _after(texts, operators, number)
             masked, handled = _hidden(after, strict=strict, pipefail=pipefail)
-            parts.append(ShellPart(words, text.strip(), masked, handled))
+            fed_to = after[0][1].strip() if after and after[0][0] in ("|", "|&") else ""
+            parts.append(ShellPart(words, text.strip(), masked, handled, fed_to))
     return tuple(parts)
 
 

@@ -27,7 +27,7 @@ from undersong.verdict.shell import (
 
 OutcomeState = Literal["failed", "passed", "unknown"]
 CallFamily = Literal["check", "edit", "call", "look"]
-OutcomePattern = Literal["failed_check", "broke", "refused", "refusing", "passed_check", "not_run"]
+OutcomePattern = Literal["failed_check", "broke", "refused", "refusing", "passed_check", "not_run", "errs"]
 START = 400  # characters at the start of a result where a refusal stands
 HTTP_ERRORS = range(400, 600)
 LINE = 300  # characters of a line that are quoted
@@ -86,6 +86,8 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
     parts = shell_parts(command) if command else ()
     masked = _masked(parts, family)
     state, line = _state(result, family, bool(command), masked=masked, handled=any(part.handled for part in parts))
+    if state == "unknown" and family == "check" and _is_filtered_clean(parts, result):
+        state = "passed"
     start, end = _place(message.text, line, offset, len(result.text))
     before, after = (False, False) if _scratch().search(command) else _changes(parts)
     path = (_path(call.input) or _written_path(result.text)) if family == "edit" else ""
@@ -121,6 +123,14 @@ def _masked(parts: tuple[ShellPart, ...], family: CallFamily) -> bool:
     if family == "check":
         return any(part.masked for part in parts if check_kind(part.words))
     return bool(parts) and looks(parts[-1].words) and any(part.masked for part in parts if not looks(part.words))
+
+
+def _is_filtered_clean(parts: tuple[ShellPart, ...], result: ToolResult) -> bool:
+    """Whether each test of a line goes through a filter that shows what fails, and what is shown is no error."""
+    tests = [part for part in parts if check_kind(part.words) == "tests"]
+    if not tests or not all(part.lets_failures_through or not part.masked for part in tests):
+        return False
+    return result.is_error is not True and outcome_pattern("errs").search(result.text) is None
 
 
 def _changes(parts: tuple[ShellPart, ...]) -> tuple[bool, bool]:
