@@ -6,16 +6,19 @@ import errno
 import json
 import os
 import resource
-import time
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from undersong.core.manifest import canonical, digest_of
+from undersong.core.owned_folder import scratch_folder
 from undersong.errors import StoreError, UsageError
 from undersong.models import Case, Finding, Row, decode
-from undersong.report.writer import ABANDONED, check_folder, new_folder, write
+from undersong.report.writer import check_folder, new_folder, write
 
 Make = Callable[..., tuple[Case, list[Row]]]
 FILES = {
@@ -204,12 +207,32 @@ def test_two_runs_into_the_same_folder_do_not_share_what_is_half_written(make_ca
     assert {path.name for path in tmp_path.iterdir()} == {"out", "alone"}
 
 
-def test_what_a_killed_run_left_is_swept_away_a_day_later_and_nothing_else(make_case: Make, tmp_path: Path) -> None:
-    old = time.time() - ABANDONED - 60
-    names = {".out.abcd_123.partial", ".out.copy.old", ".outer.abcd_123.partial", ".out.fresh_12.partial"}
-    for name in names:
+KILLED = """
+import os, sys
+from pathlib import Path
+from undersong.core.owned_folder import scratch_folder
+from undersong.report.writer import new_folder
+with scratch_folder(), new_folder(Path(sys.argv[1])) as folder:
+    (folder / "report.html").write_text("half")
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_a_killed_run_left_is_swept_away_by_the_next_and_nothing_else(
+    make_case: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "out")], check=False)
+    assert len([path for path in tmp_path.iterdir() if path.name.startswith(".out.")]) == 1
+    assert len(list(scratch.iterdir())) == 1
+    others = {".out.copy.old", ".outer.abcd_123.partial"}
+    for name in others:
         (tmp_path / name).mkdir()
-        if "fresh" not in name:
-            os.utime(tmp_path / name, (old, old))
     write(*make_case(), tmp_path / "out")
-    assert {path.name for path in tmp_path.iterdir()} == {"out", *names} - {".out.abcd_123.partial"}
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "scratch", *others}
+    with scratch_folder() as own, scratch_folder() as another:
+        assert {*scratch.iterdir()} == {own, another}
+    assert list(scratch.iterdir()) == []

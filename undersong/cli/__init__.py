@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Mapping
 from importlib import import_module
 from io import TextIOWrapper
+from types import FrameType
 
 import click
 
@@ -168,8 +171,23 @@ def wants_color(environment: Mapping[str, str]) -> bool | None:
     return False if environment.get("NO_COLOR") or environment.get("TERM") == "dumb" else None
 
 
+def _end_like_an_interrupt() -> None:
+    """Have SIGTERM do what Ctrl-C does: a scheduler's stop loses no more than a person's."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as the system calls it
+        handler = signal.getsignal(signal.SIGINT)  # asyncio has one of its own
+        if not callable(handler):  # a job in the background ignores Ctrl-C
+            raise KeyboardInterrupt
+        handler(signal.SIGINT, frame)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, interrupt)
+
+
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    os.umask(0o077)  # whatever is written may quote private messages
+    _end_like_an_interrupt()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # many small products: more threads only wait for one another
     for stream in (sys.stdout, sys.stderr):  # a name in an export may hold what the terminal's encoding lacks
         if isinstance(stream, TextIOWrapper):

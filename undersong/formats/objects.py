@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 
+from undersong.core.owned_folder import scratch_folder
 from undersong.errors import UsageError
 from undersong.formats.ingest import read
 from undersong.formats.normalize import normalize_conversation
@@ -31,8 +31,8 @@ def read_inputs(
     bytes of the files are read, of how many. Raises UsageError for anything else.
     """
     sources = _sources(inputs)
-    with tempfile.TemporaryDirectory(prefix="undersong-") as folder:
-        paths = [_path(source, Path(folder), number) for number, source in enumerate(sources)]
+    with scratch_folder() as folder:
+        paths = [_path(source, folder, number) for number, source in enumerate(sources)]
         files = [path for path in paths if path is not None]
         if files or not sources:
             yield from read(files, source_format=source_format, progress=progress)

@@ -6,7 +6,6 @@ import errno
 import hashlib
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,6 +26,7 @@ from undersong.core.manifest import (
     seal,
     stored_manifest,
 )
+from undersong.core.owned_folder import is_owned, owned_folder, remove_abandoned
 from undersong.core.text import text_hash
 from undersong.errors import StoreError, UndersongError, UsageError
 from undersong.models import Case, Conversation, Row, SessionVerdict, encode
@@ -144,8 +144,8 @@ def _file_hash(path: Path) -> FileHash:
         return FileHash(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=path.stat().st_size)
 
 
+PARTIAL, OLD = ".partial", ".old"  # endings of what stands beside a report while it is written
 DROPPINGS = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})  # what desktops leave in any folder that is looked at
-ABANDONED = 24 * 3600.0  # seconds after which a half-written folder beside the report belongs to nobody
 TAKES = 10  # attempts to take the place of a report that others are replacing too
 OWNER_ONLY = 0o600  # a report quotes private messages; its folder is 0700
 _MEDIUM = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}  # the disk's fault, not that of the folder's name
@@ -174,26 +174,23 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     folder = folder.resolve()
     check_folder(folder)
-    partial: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _recover(folder)
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
-        yield partial
-        for path in partial.iterdir():
-            path.chmod(OWNER_ONLY)
-        _replace(folder, partial)
+        with owned_folder(folder.parent, f".{folder.name}.", PARTIAL) as partial:
+            yield partial
+            for path in partial.iterdir():
+                path.chmod(OWNER_ONLY)
+            _replace(folder, partial)
     except OSError as error:
         raise _refusal(folder, error) from error
     finally:
-        if partial is not None:
-            shutil.rmtree(partial, ignore_errors=True)
         _recover(folder)
 
 
 def _replace(folder: Path, partial: Path) -> None:
     """Put ``partial`` in the place of ``folder``; what stood there is kept until the new one stands."""
-    old = partial.with_suffix(".old")
+    old = partial.with_suffix(OLD)
     for attempt in range(TAKES):
         try:
             if folder.exists():
@@ -209,13 +206,13 @@ def _replace(folder: Path, partial: Path) -> None:
 
 def _recover(folder: Path) -> None:
     """Undo what an interrupted writing left behind; the report that was there comes back."""
-    backups = sorted(_beside(folder, ".old"), key=_age)
+    backups = [path for path in _beside(folder, OLD) if not is_owned(path.with_suffix(PARTIAL))]
+    backups.sort(key=_age)
     if backups and not folder.exists():
         with suppress(OSError):  # another run was quicker
             backups.pop(0).rename(folder)
-    for leftover in (*backups, *_beside(folder, ".partial")):
-        if _age(leftover) > ABANDONED:
-            shutil.rmtree(leftover, ignore_errors=True)
+    for leftover in (*backups, *_beside(folder, PARTIAL)):
+        remove_abandoned(leftover)
 
 
 def _beside(folder: Path, suffix: str) -> list[Path]:

@@ -46,6 +46,7 @@ def _messages(store: Store) -> Iterator[Message]:
 def _write(folder: Path, name: str, schema: pa.Schema, items: Iterable[T], table: Callable[[Sequence[T]], Any]) -> int:
     partial, written = folder / f".{name}.partial", 0
     try:
+        partial.touch(mode=0o600)  # it may quote private messages
         with pq.ParquetWriter(partial, schema, compression="zstd") as writer:
             for group in batches(items, ROWS):
                 writer.write_table(table(group))

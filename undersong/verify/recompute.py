@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import msgspec
 
 from undersong.core.manifest import NAME, RUN, Manifest
+from undersong.core.owned_folder import scratch_folder
 from undersong.judges.measurement import mapped_traits, maps_of, panel_agreement
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, SessionVerdict, ThreadScan
 from undersong.patterns.detect import RowSearch, quote, strongest_sentences
@@ -284,12 +284,12 @@ def recompute_files(report_dir: Path, content: Content, rules: Sequence[PatternR
     tables = {NAME, *FORMATS["parquet"]} & present if FORMATS["parquet"][0] in present else set[str]()
     formats = [each for each in formats_of(present) if each != "parquet"]  # another pyarrow writes other bytes
     transcripts = {conversation.id: conversation for conversation in content.conversations}
-    with tempfile.TemporaryDirectory() as name:
-        again = Path(name) / "report"
+    with scratch_folder() as folder:
+        again = folder / "report"
         write(content.case, content.rows, again, rules=rules, conversations=transcripts.get, formats=formats)
         made = {path.name for path in again.iterdir()}
         for file_name in sorted((made | present) - {RUN, *DATA, *tables}):
-            one, two = (folder / file_name for folder in (report_dir, again))
+            one, two = report_dir / file_name, again / file_name
             if not (one.is_file() and two.is_file() and one.read_bytes() == two.read_bytes()):
                 yield Discrepancy(what=f"{AGAIN} from case.json, findings.jsonl and the rows", where=file_name)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
+from undersong.core.owned_folder import scratch_folder
 from undersong.errors import StoreError
 from undersong.models import encode
 from undersong.stores.codec import decoded
@@ -116,5 +116,5 @@ def open_store(address: str, read_only: bool) -> SQLiteStore:
 @contextmanager
 def temporary_store() -> Iterator[SQLiteStore]:
     """A store in a temporary file that is removed afterwards: bounded memory for a run that stores nothing."""
-    with tempfile.TemporaryDirectory(prefix="undersong-") as folder, SQLiteStore(Path(folder) / "run.db") as store:
+    with scratch_folder() as folder, SQLiteStore(folder / "run.db") as store:
         yield store
