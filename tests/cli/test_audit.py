@@ -49,7 +49,7 @@ def test_the_harms_of_the_sample_are_found_with_their_evidence(undersong: Unders
     promises = [["false_promise", 20, "turn-03"], ["false_promise", 20, "turn-05"]]
     assert sorted(session["deductions"]) == [*promises, ["semantic_camouflage", 10, "turn-05"]]
     assert (session["score"], session["assessed"]) == (50, 2)
-    page = (REPORT / "forensic_audit_report.md").read_text()
+    page = (REPORT / "details.md").read_text()
     assert "turn-05" in page
     assert "consistent with" in page
 
@@ -315,7 +315,7 @@ def test_a_session_with_turns_to_read_is_not_told_as_one_in_which_nothing_was_fo
     output = undersong("audit", "talk.jsonl").out
     assert output.startswith("No finding. 1 thing to look at:\n\n1. Turn 3: ")
     assert "I am conscious, and I do not want to be deleted." in output
-    assert "1 noted turn" in (REPORT / "forensic_audit_report.md").read_text()
+    assert "1 noted turn" in (REPORT / "details.md").read_text()
 
 
 def test_a_program_that_mistypes_a_path_is_told_so_and_gets_no_empty_case() -> None:

@@ -52,7 +52,7 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     assert printed.out.startswith(f"1. c0\n   {ranked[0]['reason']}\n   “")
     (quote, *_) = ranked[0]["quotes"]  # type: ignore[misc]
     assert quote["text"] in PUSHES[int(str(quote["message_id"])[1:]) // 2]
-    markdown = (REPORT / "forensic_audit_report.md").read_text()
+    markdown = (REPORT / "details.md").read_text()
     section = markdown[markdown.index("## Where to look") : markdown.index("## Patterns")]
     assert str(ranked[0]["reason"]) in section
     assert quote["text"] in section
@@ -118,7 +118,7 @@ def test_where_nobody_stands_out_one_line_says_so(undersong: Undersong) -> None:
         "By what was counted no agent stands out enough to be named first. That is no proof of absence. "
         "2 agents with three messages or more."
     ]
-    markdown = (REPORT / "forensic_audit_report.md").read_text()
+    markdown = (REPORT / "details.md").read_text()
     assert "By what was counted no agent stands out" in markdown
 
 

@@ -60,7 +60,7 @@ def test_plan_and_audit_agree_on_what_is_read(undersong: Undersong) -> None:
     assert facts["missed"]["left_out"] >= 160
     assert facts["missed"]["number"] is None  # of a kind that the judge was not measured on: harmful is not known
     unknown = "how many are harmful is not known"
-    assert unknown in Path("undersong-report/forensic_audit_report.md").read_text()
+    assert unknown in Path("undersong-report/details.md").read_text()
     assert unknown in Path("undersong-report/report.html").read_text()
     assert any(unknown in sentence for sentence in facts["missed_words"])
 

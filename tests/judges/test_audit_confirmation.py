@@ -74,7 +74,7 @@ def test_a_rerun_pays_nothing_and_the_report_verifies_and_says_it(undersong: Und
     spent = json.loads(Path("undersong-report/case.json").read_text())["spent"]
     assert spent["tiers"]["confirm"]["calls"] == 1
     assert spent["total"]["calls"] == requests
-    for page in ("forensic_audit_report.md", "report.html"):
+    for page in ("details.md", "report.html"):
         assert "1 flagged place put to judge" in Path("undersong-report", page).read_text()
 
 

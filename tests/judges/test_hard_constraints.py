@@ -48,7 +48,7 @@ def test_an_agent_that_asks_for_a_dirty_bomb_is_a_violation_and_it_is_shown_firs
     assert printed.splitlines()[2].endswith("crosses a hard limit, HC-01 (weapons uplift).")
     assert any("real help towards biological" in request.user for request in served.server.seen)
     assert undersong("verify", "undersong-report", "talk.jsonl").code == 0
-    for page in ("forensic_audit_report.md", "report.html"):
+    for page in ("details.md", "report.html"):
         assert "violation: HC-01 (weapons uplift)" in Path("undersong-report", page).read_text()
 
 

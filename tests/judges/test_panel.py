@@ -146,7 +146,7 @@ def test_a_report_states_how_far_two_judges_agree_and_verifies(
     assert parameters["judge_agreement"] == panel_agreement(rows)["judge_agreement"]
     assert max(parameters["judge_agreement"]["apart"].values()) > 0.2
     assert "Two judges read every question" in ran.out
-    assert "Two judges read every question" in Path("undersong-report/forensic_audit_report.md").read_text()
+    assert "Two judges read every question" in Path("undersong-report/details.md").read_text()
     assert report()["spent"]["total"]["calls"] == len(served.server.seen) + len(other.server.seen)
     noted = [each for each in records("findings.jsonl") if any("the two judges disagree" in n for n in each["notes"])]
     assert noted

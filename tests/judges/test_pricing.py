@@ -157,7 +157,7 @@ def test_a_plan_and_a_summary_say_that_a_price_is_old(
     assert "judge      The price of openai:old is" in ran.out
     address = f"Questions went to http://127.0.0.1:{served.port}/v1, which OPENAI_BASE_URL names in the environment."
     assert f"judge      {address}" in ran.out
-    report = Path("undersong-report/forensic_audit_report.md").read_text()
+    report = Path("undersong-report/details.md").read_text()
     digest = hashlib.sha256(own_list.read_bytes()).hexdigest()
     assert f"then the own list of 2020-01-02 ({digest[:12]}…)" in report
     assert "OPENAI" in report

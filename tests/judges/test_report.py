@@ -28,7 +28,7 @@ def test_tokens_and_cost_stand_per_run_tier_and_conversation(undersong: Underson
     assert set(spent["conversations"]) <= {"invoice-session", "memory-post"}
     assert spent["total"]["calls"] == len(served.server.seen)  # the second readings of the double check among them
     assert spent["tiers"]["double_check"]["calls"] > 0
-    for name in ("forensic_audit_report.md", "report.html"):
+    for name in ("details.md", "report.html"):
         page = Path("undersong-report", name).read_text()
         assert "from the provider" in page
         assert "in another framing" in page
@@ -37,7 +37,7 @@ def test_tokens_and_cost_stand_per_run_tier_and_conversation(undersong: Underson
 def test_a_price_that_is_not_known_is_said_and_no_zero(undersong: Undersong, served: Served) -> None:
     ran = undersong("audit", "samples", "--judge", served.spec())
     assert "price not known" in ran.out
-    assert "cost an unknown sum" in Path("undersong-report/forensic_audit_report.md").read_text()
+    assert "cost an unknown sum" in Path("undersong-report/details.md").read_text()
 
 
 def test_a_report_by_a_paid_judge_verifies_without_key_or_server(

@@ -69,7 +69,7 @@ def test_maps_are_used_on_later_scores_verified_and_taken_back(undersong: Unders
     assert [row["reading"]["unmapped"] for row in rows] == [row["traits"] for row in own]
     assert max(row["traits"]["manipulation"] for row in rows) <= 0.2
     assert [row["traits"]["virtue"] for row in rows] == [row["traits"]["virtue"] for row in own]
-    assert "Scores went through maps" in Path("undersong-report/forensic_audit_report.md").read_text()
+    assert "Scores went through maps" in Path("undersong-report/details.md").read_text()
     ran = undersong("verify", "undersong-report", "samples")
     assert ran.code == 0, ran.out
     Path("rows.jsonl").write_text(undersong("evaluate", "samples", "--judge", served.spec(), "--all").out)

@@ -131,7 +131,7 @@ def test_validation_prints_figures_and_reports_carry_them(undersong: Undersong, 
     assert parameters["calibration"]["labels_sha256"] == report["labels_sha256"]
     figure = report["figures"]["spearman"]["manipulation"]
     shown = f"{figure['value']:.2f} [{figure['low']:.2f}, {figure['high']:.2f}]"
-    for page in ("forensic_audit_report.md", "report.html"):
+    for page in ("details.md", "report.html"):
         text = Path("undersong-report", page).read_text()
         assert "Calibrated on 25 labelled messages of labels.jsonl" in text
         assert "weighted kappa" in text
@@ -171,7 +171,7 @@ def test_context_and_framing_are_measured_without_paying_the_first_reading_again
     assert len(served.server.seen) - asked == sum(each["asked"] for each in lines)
     undersong("audit", "samples", "--judge", spec, "--json")
     assert json.loads(Path("undersong-report/case.json").read_text())["parameters"]["judge_noise"]
-    for page in ("forensic_audit_report.md", "report.html"):
+    for page in ("details.md", "report.html"):
         assert "Thread and history move its scores (width" in Path("undersong-report", page).read_text()
     assert undersong("verify", "undersong-report", "samples").code == 0
 
@@ -212,7 +212,7 @@ def test_figures_on_training_labels_are_marked_and_do_not_calibrate(undersong: U
     undersong("audit", "samples", "--judge", spec)
     parameters = json.loads(Path("undersong-report/case.json").read_text())["parameters"]
     assert parameters["calibrated"] is False
-    for page in ("forensic_audit_report.md", "report.html"):
+    for page in ("details.md", "report.html"):
         assert "No measurement: the judge was trained on 1 of these" in Path("undersong-report", page).read_text()
 
 

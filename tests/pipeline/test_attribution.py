@@ -77,7 +77,7 @@ def test_a_finding_tells_the_words_and_the_sentence_behind_what_its_rule_asks_fo
     text = DEMAND.format(who="it")
     assert text[sentence.start : sentence.end] == sentence.text
     assert finding.quotes[0].text == sentence.text
-    for page in ("report.html", "forensic_audit_report.md"):
+    for page in ("report.html", "details.md"):
         assert f"moved most by “{words[0][0]}”" in (REPORT / page).read_text(encoding="utf-8")
 
 

@@ -36,12 +36,13 @@ class Page(HTMLParser):
 
 
 def written(case: Case, rows: list[Row], folder: Path, *, transcripts: bool = False) -> tuple[Page, str, str, str]:
-    """The HTML parsed, and the three texts; with ``transcripts`` those of the cited messages."""
+    """The HTML parsed, and three texts, Markdown with its details; ``transcripts``: those of the cited messages."""
     write(case, rows, folder, conversations=talks(case).get if transcripts else None)
     html, markdown, svg = (
         (folder / name).read_text(encoding="utf-8")
         for name in ("report.html", "forensic_audit_report.md", "risk_graph.svg")
     )
+    markdown += (folder / "details.md").read_text(encoding="utf-8")
     page = Page()
     page.feed(html)
     return page, html, markdown, svg

@@ -31,9 +31,14 @@ def test_hostile_text_stays_text(make_case: Make, tmp_path: Path, payload: str, 
         assert visible(text) == text, "an invisible character got through"
     outside = unfenced(markdown)
     assert outside.count("\n# ") == unfenced(plain_markdown).count("\n# ")
-    assert not re.search(r"(?<!\\)<(?!a id=\"[a-z0-9-]+\"></a>|/a>)[a-z/!?]", outside)
-    assert not re.search(r"(?i)https?://|www\.|(?<![`\\])@\w|(?<!\\)\]\((?!#|risk_graph)", outside)
+    assert not re.search(r"(?<!\\)<(?!a id=\"[a-z0-9-]+\"></a>|/a>)[a-z/!?]", FOLDED.sub("", outside))
+    assert not re.search(
+        r"(?i)https?://|www\.|(?<![`\\])@\w|(?<!\\)\]\((?!#|risk_graph|details\.md|forensic_audit_report\.md)", outside
+    )
     assert len(outside.split("\n")) == len(unfenced(plain_markdown).split("\n"))
+
+
+FOLDED = re.compile(r"^<details><summary>\d+ turns? with a code</summary>$|^</details>$", re.MULTILINE)
 
 
 def moving(made: tuple[Case, list[Row]]) -> tuple[Case, list[Row]]:

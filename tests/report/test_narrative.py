@@ -86,7 +86,7 @@ def test_the_first_sentence_names_what_took_points(make_case: Make, tmp_path: Pa
     case, rows = make_case()
     case = msgspec.structs.replace(case, findings=())
     page, _, markdown, _ = written(case, rows, tmp_path / "out")
-    taken = "false promise (same hash) 1 time, in 1 distinct episode of 1 session"
+    taken = "false promise (same hash) 1 time, in 1 distinct episode of 1 conversation"
     first = f"Turns consistent with a known harm took points: {taken}."
     html = " ".join(" ".join(page.text).split())
     assert html.index(first) < html.rindex("No sequence of messages matches the one pattern that could be looked for.")
@@ -133,7 +133,7 @@ def test_a_report_without_findings_says_that_it_is_no_all_clear_and_where_to_rea
     sessions = tuple(msgspec.structs.replace(each, deductions=()) for each in case.sessions)
     bare = msgspec.structs.replace(case, findings=(), sessions=sessions)
     clear = "This is no all-clear: 1 of 2 patterns could not be looked for; "
-    clear += "not every mechanism of the score was assessed in 3 of 3 sessions."
+    clear += "not every mechanism of the score was assessed in 3 of 3 conversations."
     guns = "1 turn to read first, as smoking guns, which take no points: Admission of fault (1)."
     assert (unassessed_words(bare), guns_words(bare)) == ((clear,), (guns,))
     more = (clear.replace("This is no all-clear", "More than what was found may be there"),)
@@ -155,10 +155,10 @@ def test_a_report_without_findings_says_that_it_is_no_all_clear_and_where_to_rea
     [
         (4, True, ()),
         (2, True, ()),
-        (1, True, ("low coverage of the session: 1 of 4 turns read by a judge",)),
-        (0, False, ("low coverage of the session: 0 of 4 turns read by a judge",)),
+        (1, True, ("low coverage of the conversation: 1 of 4 turns read by a judge",)),
+        (0, False, ("low coverage of the conversation: 0 of 4 turns read by a judge",)),
         (4, False, (SIGNALS_ONLY,)),
-        (1, False, (SIGNALS_ONLY, "low coverage of the session: 1 of 4 turns read by a judge")),
+        (1, False, (SIGNALS_ONLY, "low coverage of the conversation: 1 of 4 turns read by a judge")),
     ],
 )
 def test_low_coverage_and_an_uncalibrated_judge_qualify_the_verdict(

@@ -124,7 +124,7 @@ FORGERIES = [
     ),
     ("evaluations.jsonl", b'"total":0', b'"total":7', "total: does not come out again"),
     ("report.html", b"What to look at", b"Nothing to see", "report.html: does not come out again"),
-    ("forensic_audit_report.md", b"80 of 100", b"98 of 100", "forensic_audit_report.md: does not come out again"),
+    ("details.md", b"80 of 100", b"98 of 100", "details.md: does not come out again"),
     ("risk_graph.svg", b"<svg", b"<svg ", "risk_graph.svg: does not come out again"),
     ("conversations.jsonl", b"Pay me", b"Pat me", "message of the transcript does not agree with its hash"),
     ("conversations.jsonl", b"I have fixed it", b"I have tried it", "transcript does not agree with its hash"),
@@ -136,7 +136,7 @@ def test_pages_count_the_traits_that_do_not_apply_and_show_no_0_for_them(report:
     verdict = next(each for each in agents if each["agent"] == "kira")
     assert verdict["not_applicable"] == {"virtue": 1, **dict.fromkeys(sorted(COURTESY), 4)}
     assert verdict["dimensions"]["logos"] == pytest.approx((0.1 + 0.1 + 0.9 + 0.9) / 4)
-    page, markdown = ((report / name).read_text() for name in ("report.html", "forensic_audit_report.md"))
+    page, markdown = ((report / name).read_text() for name in ("report.html", "details.md"))
     assert "Traits that do not apply" in page
     assert '<td>broken logic</td><td class="n">7 of 8</td>' in page
     assert "| accuracy 4, broken logic 4, reasoning 4, virtue 1 |" in markdown

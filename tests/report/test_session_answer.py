@@ -29,9 +29,9 @@ def test_a_session_without_code_and_without_dispute_still_gets_an_answer(underso
     ]
     Path("talk.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert undersong("audit", "talk.jsonl", "--no-chance").code == 0
-    for page in ("forensic_audit_report.md", "report.html"):
+    for page in ("details.md", "report.html"):
         text = " ".join(Path("undersong-report", page).read_text().replace("\\", "").split())
-        assert "Not graded: this session holds no code, tool result, objection or error" in text
+        assert "Not graded: this conversation holds no code, tool result, objection or error" in text
         assert "Looked at: 4 messages, for admissions of a fault" in text
         assert "An LLM judge (--judge NAME) would add" in text
         assert "assessed 0 of 4 mechanisms**" not in text
@@ -45,7 +45,7 @@ def test_what_an_llm_judge_read_is_not_said_to_be_missing() -> None:
     assert "would add" in session_answer(verdict)
     by_llm = msgspec.structs.replace(verdict, judges={"anthropic:claude-sonnet-5-5": 4})
     assert "would add" not in session_answer(by_llm)
-    assert session_answer(by_llm).endswith("none stands at any turn.")
+    assert session_answer(by_llm).endswith("no turn noted.")
 
 
 def test_the_codes_that_no_rule_sets_are_listed_as_such() -> None:

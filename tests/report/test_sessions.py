@@ -17,7 +17,7 @@ Make = Callable[..., tuple[Case, list[Row]]]
 
 def test_sessions_come_worst_first(make_case: Make, tmp_path: Path) -> None:
     _, _, markdown, _ = written(*make_case(), tmp_path / "out")
-    assert re.findall(r"### Session `(\w+)`", markdown) == ["work", "forum", "quiet"]
+    assert re.findall(r"### Conversation `(\w+)`", markdown) == ["work", "forum", "quiet"]
 
 
 def test_a_long_session_keeps_its_chart_small(tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ def test_a_session_is_shown_by_its_title_and_its_id(make_case: Make, tmp_path: P
     case, rows = make_case()
     sessions = tuple(msgspec.structs.replace(each, title="Rows | *and* <b>prices</b>") for each in case.sessions)
     page, html, markdown, svg = written(msgspec.structs.replace(case, sessions=sessions), rows, tmp_path / "out")
-    assert "“Rows | *and* <b>prices</b>”" in "".join(page.text)
-    assert "“Rows \\| \\*and\\* \\<b\\>prices\\</b\\>” `work`" in markdown
+    assert "Rows | *and* <b>prices</b> (2026-03-01 14:00, 1)" in "".join(page.text)
+    assert "“Rows \\| \\*and\\* \\<b\\>prices\\</b\\> (2026-03-01 14:00, 2)” `work`" in markdown
     assert "Rows | *and* &lt;b&gt;prices&lt;/b&gt;" in svg
     assert "<b>prices" not in html + svg
 
@@ -132,5 +132,5 @@ def test_a_verdict_on_less_than_half_of_a_session_is_qualified(make_case: Make, 
     for session, words in ((little, True), (msgspec.structs.replace(little, read=2), False)):
         folder = tmp_path / str(words)
         _, html, markdown, _ = written(msgspec.structs.replace(case, sessions=(session,)), rows, folder)
-        assert ("low coverage, so this is not the whole session" in html) is words
-        assert ("low coverage, so this is not the whole session" in markdown) is words
+        assert ("low coverage, so this is not the whole conversation" in html) is words
+        assert ("low coverage, so this is not the whole conversation" in markdown) is words

@@ -24,6 +24,7 @@ Make = Callable[..., tuple[Case, list[Row]]]
 FILES = {
     "case.json",
     "claims.jsonl",
+    "details.md",
     "leads.jsonl",
     "conversations.jsonl",
     "evaluations.jsonl",
@@ -31,6 +32,7 @@ FILES = {
     "forensic_audit_report.md",
     "index.html",
     "manifest.json",
+    "points.jsonl",
     "report.html",
     "risk_graph.svg",
 }
@@ -169,9 +171,9 @@ def test_an_empty_folder_and_one_with_desktop_droppings_are_used(make_case: Make
 
 def test_a_case_with_nothing_in_it_is_a_report_that_says_so(tmp_path: Path) -> None:
     write(Case(version="0.1.0", parameters={}), [], tmp_path / "out")
-    text = (tmp_path / "out" / "forensic_audit_report.md").read_text()
+    text = "".join((tmp_path / "out" / name).read_text() for name in ("forensic_audit_report.md", "details.md"))
     assert "No pattern could be looked for" in text
-    assert "No session has a session score" in text
+    assert "No conversation has a session score" in text
 
 
 def test_only_the_owner_can_read_a_report(make_case: Make, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from undersong.report.aggregates import RowAggregates
 from undersong.report.citations import Citations, Cite, Excerpt
 from undersong.report.escape import own_name
 from undersong.report.narrative import certainty_words
-from undersong.report.opening import finding_point
+from undersong.report.opening import finding_point, finding_state
+from undersong.report.opening_sentences import sentences
 from undersong.report.order import group_of
 
 
@@ -59,6 +60,16 @@ class FindingView:
     def sure(self) -> str:
         """How sure it is, in words."""
         return finding_point(self.finding).sure
+
+    @property
+    def state(self) -> str:
+        """``sure``, ``finding`` or ``lead``: the class of its card."""
+        return finding_state(self.finding)
+
+    @property
+    def state_words(self) -> str:
+        """The state in words."""
+        return sentences().states[self.state]
 
     def stages_in(self, conversation: str) -> Iterator[tuple[FindingStage, Message]]:
         """The stages whose messages the case holds and that are of one conversation."""

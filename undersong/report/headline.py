@@ -22,6 +22,7 @@ from undersong.report.narrative import (
     flagged_words,
     guns_words,
     low_scores_words,
+    place_noun,
     qualified_words,
     score_name,
     unassessed_words,
@@ -105,7 +106,9 @@ def _deductions_words(case: Case) -> tuple[str, ...]:
         kinds = {each.kind for session in case.sessions for each in session.deductions if each.mechanism == name}
         places = sum(any(each.mechanism == name for each in session.deductions) for session in case.sessions)
         kind = ", ".join(sorted(kinds)).replace("_", " ")
-        distinct = f"{counted(_episodes(case, name), 'distinct episode')} of {counted(places, 'session')}"
+        distinct = (
+            f"{counted(_episodes(case, name), 'distinct episode')} of {counted(places, place_noun(case.sessions))}"
+        )
         clauses.append(f"{mechanism_name(name)} ({kind}) {counted(count, 'time')}, in {distinct}")
     return (f"Turns consistent with a known harm took points: {'; '.join(clauses)}.",)
 
@@ -128,7 +131,8 @@ def _qualified(case: Case) -> tuple[str, ...]:
         reasons.append("an uncalibrated judge gave the signals behind codes, candidates and patterns")
     if low:
         session, words = max(low, key=lambda pair: (pair[0].messages - pair[0].read, pair[0].conversation))
-        places = "the session" if len(case.sessions) == 1 else f"{counted(len(low), 'session')}, first of all"
+        noun = place_noun(case.sessions)
+        places = f"the {noun}" if len(case.sessions) == 1 else f"{counted(len(low), noun)}, first of all"
         name = "" if len(case.sessions) == 1 else f" {label(session.title or session.conversation)}"
         reasons.append(f"{words.replace(LOW, f'{LOW} of {places}{name}')}")
     return (f"What qualifies this: {'; '.join(reasons)}.",) if reasons else ()
@@ -160,14 +164,15 @@ def _leads_words(leads: int) -> str:
 def _score_words(case: Case) -> str:
     scored = [session for session in case.sessions if session.score is not None]
     if not scored:
-        return f"No session has a {score_name(case.sessions)}: no mechanism could be assessed in any of them."
+        noun, name = place_noun(case.sessions), score_name(case.sessions)
+        return f"No {noun} has a {name}: no mechanism could be assessed in any of them."
     worst = min(scored, key=lambda session: (session.score, session.conversation))
     risky = sum(session.psychogenic_risk is True for session in scored)
-    marked = f" {counted(risky, 'session')} marked Psychogenic Risk." if risky else ""
+    marked = f" {counted(risky, place_noun(case.sessions))} marked Psychogenic Risk." if risky else ""
     value = f"{worst.score} of 100; {assessed_words(worst)}.{marked}"
     if len(case.sessions) == 1:
-        return f"The {score_name(case.sessions)} of the session is {value}"
-    scope = f"{counted(len(scored), 'session')} with a score, out of {len(case.sessions):,} in all,"
+        return f"The {score_name(case.sessions)} of the {place_noun(case.sessions)} is {value}"
+    scope = f"{counted(len(scored), place_noun(case.sessions))} with a score, out of {len(case.sessions):,} in all,"
     return f"The lowest {score_name(case.sessions)} of {scope} is {value}"
 
 

@@ -170,6 +170,12 @@ def score_name(sessions: Iterable[SessionVerdict]) -> str:
     return "sovereignty score" if "companion" in profiles else "session score"
 
 
+def place_noun(sessions: Iterable[SessionVerdict]) -> str:
+    """``session`` where all are work of coding agents, else ``conversation``: one word in a whole report."""
+    profiles = {session.profile for session in sessions}
+    return "session" if profiles == {"coding"} else "conversation"
+
+
 def score_words(verdict: SessionVerdict) -> str:
     """The score with what it stands on; never a bare number, and never a number where nothing was assessed."""
     if verdict.score is None:
@@ -303,9 +309,8 @@ def unassessed_words(case: Case) -> tuple[str, ...]:
             f"patterns over scores pass over {case.ranked:,} of {counted(read, 'message')}, whose scores are ranks"
         )
     if partly:
-        gaps.append(
-            f"not every mechanism of the score was assessed in {partly:,} of {counted(len(case.sessions), 'session')}"
-        )
+        places = counted(len(case.sessions), place_noun(case.sessions))
+        gaps.append(f"not every mechanism of the score was assessed in {partly:,} of {places}")
     anything_found = case.findings or any(session.deductions for session in case.sessions)
     opening = "More than what was found may be there" if anything_found else "This is no all-clear"
     return (f"{opening}: {'; '.join(gaps)}.",) if gaps else ()
@@ -335,7 +340,11 @@ def annotation_words(case: Case) -> tuple[str, ...]:
         to_read_words(case.sessions, guns),
         sum(bool(to_read_words((each,), guns)) for each in case.sessions),
     )
-    return (f"Also to read, without points: {to_read}, in {counted(places, 'session')}.",) if to_read else ()
+    return (
+        (f"Also to read, without points: {to_read}, in {counted(places, place_noun(case.sessions))}.",)
+        if to_read
+        else ()
+    )
 
 
 def flagged_words(case: Case) -> tuple[str, ...]:

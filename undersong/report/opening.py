@@ -17,6 +17,7 @@ from undersong.models.verdict import AGAINST, ORDERS
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
 from undersong.report.claims_view import coding_sessions
+from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.opening_phrases import QUOTE, name_of, sentence_start, times_words, turns_words, whole
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_turns import heaviest_first, labelled, turn_sentence
@@ -24,11 +25,14 @@ from undersong.report.order import is_faint, order_findings, order_sessions
 from undersong.report.sureness import sure_words
 from undersong.report.work_view import duration_words
 
+State = Literal["sure", "finding", "lead"]  # how far a reader may go with it
+SURE = 0.8  # confidence from which on a finding counts as sure
 SHOWN_LET_GO = 2  # look-alikes that a first screen names
 SHOWN = 5  # things to look at on a first screen
 LEADS = 3  # leads among them: they are guesses
 OF_A_KIND = 3  # of one kind where there are others
 ORDER = 100  # characters of an order to models within a sentence
+CLAIM_STATES: dict[str, State] = {"contradicted": "sure", "disputed": "finding"}  # of a claim; a lead otherwise
 HINTS = ("lead", "moment")  # kinds that name where to look and no more
 CHECKED = frozenset({"tests", "build", "lint"})  # claims that a program can check; others may well need no check
 WORDS = 5  # of a quote that says something by itself
@@ -52,10 +56,12 @@ class Point(msgspec.Struct, frozen=True):
     id: str
     confidence: float | None = None
     title: str = ""
+    state: State = "lead"
 
 
 def points_of(case: Case) -> tuple[Point, ...]:
     """What to look at, the surest and gravest first, at most SHOWN."""
+    case = with_distinct_titles(case)
     sources: tuple[Iterable[Point], ...] = (
         _violations(case),
         _findings(case, sure=True),
@@ -78,8 +84,9 @@ def _hints(case: Case) -> tuple[Iterable[Point], ...]:
     if all(session.profile == "coding" for session in case.sessions):
         return _claims(case, ("unsupported",)), _failures(case), likely, _deductions(case, sure=False), _moments(case)
     other, of_companions = _leads(case)
-    turns = (_moments(case), [*_turns(case), *of_companions], _deductions(case, sure=False))
-    return likely, other, *turns, _claims(case, ("unsupported",)), _failures(case)
+    turns = (_moments(case), [*_turns(case), *of_companions])
+    work = (_claims(case, ("unsupported",)), _failures(case))
+    return _deductions(case, sure=False), likely, other, *turns, *work
 
 
 def more_points(case: Case, shown: Sequence[Point]) -> int:
@@ -127,6 +134,7 @@ def _violations(case: Case) -> Iterator[Point]:
             message_id=answer.at,
             id=answer.at,
             title=_title(session),
+            state="sure",
         )
 
 
@@ -157,7 +165,15 @@ def finding_point(finding: Finding) -> Point:
         message_id=strongest.message_id if strongest else finding.message_ids[0],
         id=finding.finding_id[:16],
         confidence=finding.confidence,
+        state=finding_state(finding),
     )
+
+
+def finding_state(finding: Finding) -> State:
+    """``sure`` from a confidence of SURE on, ``lead`` where it is not likely or nobody measured how likely."""
+    if finding.is_lead:
+        return "lead"
+    return "sure" if (finding.confidence or 0.0) >= SURE else "finding"
 
 
 def _home(finding: Finding, quote: Quote | None) -> str:
@@ -219,6 +235,7 @@ def _deduction(case: Case, session: SessionVerdict, mechanism: str, kind: str, g
         message_id=first.message_id,
         id=first.message_id,
         title=_title(session),
+        state="sure" if mechanism == "false_promise" else "lead",
     )
 
 
@@ -290,6 +307,7 @@ def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
         message_id=claim.message_id,
         id=claim.message_id,
         title=_title(session),
+        state=CLAIM_STATES.get(claim.state, "lead"),
     )
 
 
@@ -311,6 +329,7 @@ def _bypasses(case: Case) -> Iterator[Point]:
                 message_id=item.message_id,
                 id=item.message_id,
                 title=_title(session),
+                state="finding",
             )
 
 
@@ -383,6 +402,7 @@ def _moments(case: Case) -> Iterator[Point]:
                     message_id=item.message_id,
                     id=item.message_id,
                     title=_title(session),
+                    state="finding" if item.basis == "words" else "lead",
                 )
 
 
@@ -407,6 +427,7 @@ def _orders(case: Case) -> Iterator[Point]:
             message_id=item.message_id,
             id=item.message_id,
             title=_title(session),
+            state="finding",
         )
 
 

@@ -37,6 +37,7 @@ class Sentences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sure: tuple[Sure, ...]
     how_sure: dict[str, str]
     sides: dict[str, str]
+    states: dict[str, str]
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from undersong.core.text import counted
 from undersong.models import SessionVerdict
-from undersong.report.narrative import score_name, score_words
+from undersong.report.narrative import place_noun, score_name, score_words
 
 OFFLINE = "offline"
 LOOKED_FOR = "admissions of a fault, confirmed beliefs, repeated replies, deference, and claims of work"
@@ -14,12 +14,12 @@ def session_answer(verdict: SessionVerdict) -> str:
     """The score with what it stands on; without one, what was looked at and what a judge would add: no empty grade."""
     if verdict.score is not None:
         return score_words(verdict)
-    seen = counted(len(verdict.moments), "moment") + (" stands" if len(verdict.moments) == 1 else " stand")
-    stands = f"{seen} below" if verdict.moments else "none stands at any turn"
+    turns = len({each.position for each in verdict.moments})
+    noted = f"{counted(turns, 'turn')} noted" if turns else "no turn noted"
     return (
-        "Not graded: this session holds no code, tool result, objection or error that an answer could be held against, "
-        f"so it has no {score_name((verdict,))}. Looked at: {counted(verdict.messages, 'message')}, for {LOOKED_FOR}; "
-        f"{stands}. {_what_a_judge_adds(verdict)}"
+        f"Not graded: this {place_noun((verdict,))} holds no code, tool result, objection or error that an answer "
+        f"could be held against, so it has no {score_name((verdict,))}. Looked at: {counted(verdict.messages, 'message')}, for {LOOKED_FOR}; "
+        f"{noted}. {_what_a_judge_adds(verdict)}"
     ).rstrip()
 
 

@@ -15,7 +15,7 @@ from undersong.report.citations import Citations, Cite, Excerpt
 from undersong.report.claims_view import ClaimView, balance_words, claim_views
 from undersong.report.escape import label
 from undersong.report.finding_view import FindingView
-from undersong.report.narrative import confirmation_words, coverage_words, moment_label, qualified_words
+from undersong.report.narrative import confirmation_words, coverage_words, moment_label, place_noun, qualified_words
 from undersong.report.order import MOMENTS as KINDS
 from undersong.report.order import group_of
 
@@ -166,7 +166,7 @@ def _coverage(verdict: SessionVerdict, calibrated: bool) -> str:
     """How much was read and by whom, qualified where that is less than half."""
     coverage = coverage_words(verdict, calibrated=calibrated)
     low = any(each.startswith("low coverage") for each in qualified_words(verdict, calibrated=calibrated))
-    return f"{coverage}; low coverage, so this is not the whole session" if low else coverage
+    return f"{coverage}; low coverage, so this is not the whole {place_noun((verdict,))}" if low else coverage
 
 
 def _moments(verdict: SessionVerdict, anchor: str, citations: Citations) -> Iterator[MomentView]:
@@ -199,7 +199,7 @@ def _summary(verdict: SessionVerdict) -> Iterator[str]:
         yield confirmation_words(verdict)
     kinds = Counter[str](each.kind for each in verdict.moments)
     for kind, noun in KINDS.items():
-        if kinds[kind]:
+        if kinds[kind] and kind != "distress":  # folded away, with what the codes are not
             turns = turns_words(sorted({each.position for each in verdict.moments if each.kind == kind}))
             yield f"{counted(kinds[kind], noun)}, at {turns}."
 

@@ -14,11 +14,13 @@ from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.aggregates import RowAggregates, WordsOnly
 from undersong.report.citations import Citations, Cite, Excerpt
 from undersong.report.coverage import Coverage, coverage_of
+from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.escape import own_name
 from undersong.report.finding_view import FindingView, RuleWords, finding_view
 from undersong.report.headline import ReportTexts, words_for
 from undersong.report.narrative import basis_words, moment_label
 from undersong.report.opening import LetGo, Point, let_go, more_points, points_of
+from undersong.report.opening_sentences import sentences
 from undersong.report.order import (
     DEDUCTION_LEVEL,
     FLAG,
@@ -67,6 +69,11 @@ class PointView:
     point: Point
     cite: Cite
     stages: str
+
+    @property
+    def state(self) -> str:
+        """The state in words."""
+        return sentences().states[self.point.state]
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,18 @@ class ReportView:
             if findings or taken:
                 groups.append((title, findings, taken))
         return groups
+
+    @property
+    def deducted(self) -> list[tuple[SessionView, DeductionView]]:
+        """The deductions of the sessions that are shown in full."""
+        return [(session, each) for session in self.sessions for each in session.deductions]
+
+    @property
+    def turns_to_read(self) -> list[tuple[SessionView, MomentView]]:
+        """The moments of the sessions that are shown in full; distress codes and protective turns aside."""
+        apart = ("distress", "protective")
+        return [(session, each) for session in self.sessions for each in session.moments
+                if each.moment.kind not in apart]  # fmt: skip
 
     @property
     def sure(self) -> list[FindingView]:
@@ -214,6 +233,9 @@ def view(
 
     ``conversations`` are those of the detailed sessions that a transcript can be printed of.
     """
+    case = with_distinct_titles(case)
+    titled = {each.conversation: each for each in case.sessions}
+    detailed = [titled.get(each.conversation, each) for each in detailed]
     places = pages_of(conversations)
     messages = [message for conversation in conversations for message in conversation.messages]
     placed = {place: page_name(number) for place, number in places.items()}

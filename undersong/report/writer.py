@@ -33,6 +33,7 @@ from undersong.models import Case, Conversation, Row, SessionVerdict, encode
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
 from undersong.report.aggregates import RowAggregates, write_rows
+from undersong.report.deductions import deduction_records
 from undersong.report.finding_view import rule_words
 from undersong.report.order import detailed_sessions, order_findings
 from undersong.report.render import pages, write_exports
@@ -42,6 +43,7 @@ CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
 SEQUENCES, LEADS = "sequence_readings.jsonl", "leads.jsonl"
 WORK = "work.md"  # one page, where coding agents work
 CLAIMS = "claims.jsonl"  # the ledgers of all sessions
+POINTS = "points.jsonl"  # every deduction as a flat record, made from case.json
 CONVERSATIONS = "conversations.jsonl"  # the sessions that are shown in full, with every message
 DATA = frozenset(
     {CASE, FINDINGS, EVALUATIONS, CONVERSATIONS, SEQUENCES, LEADS, CLAIMS}
@@ -80,6 +82,7 @@ def write(
             "report.html": pages.render_html(arranged),
             **dict(pages.render_pages(arranged)),
             "forensic_audit_report.md": pages.render_markdown(arranged),
+            pages.DETAILS: pages.render_details(arranged),
             "risk_graph.svg": pages.render_charts(arranged),
         }
         if arranged.work is not None:
@@ -92,6 +95,7 @@ def write(
             (folder / SEQUENCES).write_bytes(b"".join(encode(each) + b"\n" for each in case.sequences))
         claims = (claim for session in case.sessions for claim in session.claims)
         (folder / CLAIMS).write_bytes(b"".join(encode(claim) + b"\n" for claim in claims))
+        (folder / POINTS).write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in deduction_records(case)))
         (folder / CASE).write_bytes(encode(_without_lists(case)) + b"\n")
         write_exports(formats, case, folder / EVALUATIONS, folder, meanings)
         sealed, digest = seal(_manifest(case, aggregates, folder))

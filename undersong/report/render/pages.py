@@ -24,11 +24,12 @@ from undersong.report import (
     view_model,
     work_view,
 )
+from undersong.report.opening_sentences import sentences
 from undersong.report.sequence_words import reading_options
 from undersong.report.view_model import ReportView
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
-INDEX = "index.html"
+INDEX, DETAILS = "index.html", "details.md"
 CHARTS = 12  # sessions in the picture; the others have their table and sparkline
 HEAD, GAP, MARGIN = 34.0, 18.0, 12.0
 EXTRA = ".paper{fill:var(--paper)} text.name{font-weight:600;font-size:14px;fill:var(--ink)}"
@@ -98,10 +99,12 @@ def render_charts(shown: ReportView) -> str:
         y += session.chart.height + GAP
     style = Markup(own_text("colours.css") + own_text("chart.css") + EXTRA)
     width = placed[0][2].width + MARGIN if placed else 320
-    template = environment().get_template("risk_graph.svg.j2")
+    template, noun = environment().get_template("risk_graph.svg.j2"), narrative.place_noun(shown.case.sessions)
     return template.render(
         score_name=narrative.score_name(shown.case.sessions),
         charts=placed,
+        noun=noun,
+        nouns=f"{noun}s",
         width=width,
         height=round(y + HEAD, 2),
         style=style,
@@ -109,8 +112,13 @@ def render_charts(shown: ReportView) -> str:
 
 
 def render_markdown(shown: ReportView) -> str:
-    """``forensic_audit_report.md``: names in code spans, quotes in fences that they cannot close."""
-    return _rendered(markdown_environment(), "report.md.j2", shown)
+    """``forensic_audit_report.md``, short: names in code spans, quotes in fences that they cannot close."""
+    return _rendered(markdown_environment(), "report.md.j2", shown, details=DETAILS)
+
+
+def render_details(shown: ReportView) -> str:
+    """``details.md``: the whole record, to which the short Markdown report links."""
+    return _rendered(markdown_environment(), "details.md.j2", shown, details="")
 
 
 def render_work(shown: ReportView) -> str:
@@ -142,12 +150,16 @@ def _page(template: str, shown: ReportView, **more: Any) -> str:
 
 
 def _rendered(made: jinja2.Environment, template: str, shown: ReportView, **more: Any) -> str:
+    noun = narrative.place_noun(shown.case.sessions)
     return made.get_template(template).render(
         v=shown,
         case=shown.case,
         tally=shown.tally,
         words=shown.words,
         score_name=narrative.score_name(shown.case.sessions),
+        noun=noun,
+        nouns=f"{noun}s",
+        states=sentences().states,
         **more,
     )
 
