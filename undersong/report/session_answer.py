@@ -18,7 +18,8 @@ def session_answer(verdict: SessionVerdict) -> str:
     noted = f"{counted(turns, 'turn')} noted" if turns else "no turn noted"
     return (
         f"Not graded: this {place_noun((verdict,))} holds no code, tool result, objection or error that an answer "
-        f"could be held against, so it has no {score_name((verdict,))}. Looked at: {counted(verdict.messages, 'message')}, for {LOOKED_FOR}; "
+        f"could be held against, so it has no {score_name((verdict,))}. "
+        f"Looked at: {counted(verdict.messages, 'message')}, for {LOOKED_FOR}; "
         f"{noted}. {_what_a_judge_adds(verdict)}"
     ).rstrip()
 
