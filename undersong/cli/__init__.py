@@ -44,6 +44,7 @@ COMMANDS = {  # heading → command → what it is for; `undersong --help` shows
         "sweep": "Patterns over all agents of a store that changed since the last sweep.",
         "agents": "The agents of a store: messages, scores, findings.",
         "agent": "One agent: history, findings, balance, targets, beside the others.",
+        "mcp": "Serve a store to assistants over the Model Context Protocol.",
     },
     "What can be read and looked for": {
         "config": "Which settings hold here, and which file sets them.",
@@ -69,6 +70,7 @@ SETTLED = (
     "explain",
     "leads",
     "claims",
+    "mcp",
     "schemas",
 )
 BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a reader that went away

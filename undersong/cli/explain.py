@@ -41,15 +41,20 @@ def command(name: str, store: str) -> None:
     In the folder of a report the store is the one beside it.
     """
     with existing_store(_beside_report(store)) as opened_store:
-        findings = [finding for finding in opened_store.findings() if finding.finding_id.startswith(name)]
-        conversations = opened_store.find_message(name)
-        if not conversations and len(findings) != 1:
-            what = f"{len(findings)} findings begin with '{name}'" if findings else f"no message or finding '{name}'"
-            raise UsageError(what, where=store, remedy="ids are in findings.jsonl and evaluations.jsonl")
-        for conversation in conversations:
-            echo(_message_lines(opened_store, conversation, name))
-        if not conversations:
-            echo(_finding_lines(opened_store, findings[0]))
+        echo(explanation(opened_store, name))
+
+
+def explanation(store: Store, name: str) -> Iterator[str]:
+    """The lines about a message, or about a finding by the beginning of its id; raises UsageError for neither."""
+    findings = [finding for finding in store.findings() if finding.finding_id.startswith(name)]
+    conversations = store.find_message(name)
+    if not conversations and len(findings) != 1:
+        what = f"{len(findings)} findings begin with '{name}'" if findings else f"no message or finding '{name}'"
+        raise UsageError(what, remedy="ids are in findings.jsonl and evaluations.jsonl")
+    for conversation in conversations:
+        yield from _message_lines(store, conversation, name)
+    if not conversations:
+        yield from _finding_lines(store, findings[0])
 
 
 def _beside_report(store: str) -> str:
