@@ -1,11 +1,11 @@
-"""An MCP server over a store and its report: tools that read, and none that writes unless it is asked for."""
+"""An MCP server over a store: tools that read, and one that writes where it is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -14,12 +14,16 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from undersong import __version__
-from undersong.bridges import store_queries as queries
-from undersong.bridges.paging import DEFAULT, MOST, QuotedPage, page
+from undersong.bridges import store_items
+from undersong.bridges.paging import DEFAULT, MOST, Item, QuotedPage, quoted_page, slice_of
 from undersong.errors import UndersongError, UsageError
+from undersong.models import Finding, Review, ReviewKind, ReviewVerdict, evidence_hash
+from undersong.models.verdict import ClaimState
 from undersong.pipeline.audit import audit
 from undersong.pipeline.options import Options
+from undersong.stores.listing import ClaimQuery, ConversationQuery, FindingQuery, Page, SearchQuery
 from undersong.stores.protocol import Store, open_store
+from undersong.stores.reviewing import evidence_rows, pattern_of, reviewable
 
 HOST = "127.0.0.1"  # and no other: whoever reaches the port can read everything
 LARGEST = 200 << 20  # bytes of a file or folder that `audit_path` reads
@@ -30,29 +34,30 @@ INSTRUCTIONS = (
 )
 Limit = Annotated[int, Field(ge=1, le=MOST, description="How many items at most.")]
 Cursor = Annotated[str | None, Field(description="`next` of the page before, with the same other arguments.")]
-ClaimStateName = Literal["backed", "unsupported", "contradicted", "disputed", "hedged", "withdrawn"]
-Items = Generator[queries.Item, None, None]
-Share = Annotated[float, Field(ge=0, le=1)]
+Order = Literal["confidence", "recent", "level"]
 Explain = Callable[[Store, str], Iterable[str]]
+T = TypeVar("T")
 
 
-class ServedFiles(NamedTuple):
-    """What a server reads: a store, the folder of a report, and folders of which files may be audited."""
+class Served(NamedTuple):
+    """What a server offers: a store, folders of which files may be audited, and who reviews (None: nobody)."""
 
     store: str
-    report: Path
     allowed: Sequence[Path] = ()
+    reviewer: str | None = None
 
 
-def mcp_server(files: ServedFiles, explain: Explain) -> MCPServer[None]:
+def mcp_server(served: Served, explain: Explain) -> MCPServer[None]:
     """The server; ``explain`` gives the lines about a message or finding of a store."""
     server: MCPServer[None] = MCPServer(
         "undersong", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING"
     )
-    _add_lists(server, files)
-    _add_details(server, files, explain)
-    if files.allowed:
-        _add_audit(server, files)
+    _add_lists(server, served)
+    _add_details(server, served, explain)
+    if served.allowed:
+        _add_audit(server, served)
+    if served.reviewer is not None:
+        _add_review(server, served, served.reviewer)
     return server
 
 
@@ -70,98 +75,108 @@ def _read(title: str) -> ToolAnnotations:
     return ToolAnnotations(title=title, read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
 
-def _listed(items: Callable[[], Items], query: object, limit: int, cursor: str | None) -> QuotedPage:
+def _answer(ask: Callable[[int], Page[T]], item_of: Callable[[T], Item], limit: int) -> QuotedPage:
     """A page, with the errors of undersong as those of a tool."""
     try:
-        with closing(items()) as opened:  # a store is closed in the thread that opened it
-            return page(opened, query, limit, cursor)
+        return quoted_page(ask, item_of, limit)
     except UndersongError as error:
         raise ToolError(str(error)) from error
 
 
 def _of_store(
-    files: ServedFiles, items: Callable[[Store], Items], query: object, limit: int, cursor: str | None
+    served: Served, ask: Callable[[Store, int], Page[T]], item_of: Callable[[T], Item], limit: int
 ) -> QuotedPage:
     """A page of what a store holds; it is opened for each call, since calls run side by side."""
 
-    def opened() -> Items:
-        with open_store(files.store, read_only=True) as store:
-            yield from items(store)
+    def asked(number: int) -> Page[T]:
+        with open_store(served.store, read_only=True) as store:
+            return ask(store, number)
 
-    return _listed(opened, query, limit, cursor)
+    return _answer(asked, item_of, limit)
 
 
-def _add_lists(server: MCPServer[None], files: ServedFiles) -> None:
+def _add_lists(server: MCPServer[None], served: Served) -> None:
     @server.tool(annotations=_read("Conversations"))
-    def conversations(limit: Limit = DEFAULT, cursor: Cursor = None) -> QuotedPage:
-        """The conversations in the store, by id: title, format, who speaks how often, from when to when."""
-        return _of_store(files, queries.conversations, "conversations", limit, cursor)
+    def conversations(agent: str | None = None, limit: Limit = DEFAULT, cursor: Cursor = None) -> QuotedPage:
+        """The conversations in the store, the latest first: title, who speaks, from when to when, what was found."""
+        query = ConversationQuery(agent=agent)
+        return _of_store(
+            served, lambda store, n: store.list_conversations(query, cursor, n), store_items.record_item, limit
+        )
 
     @server.tool(annotations=_read("Agents"))
     def agents(limit: Limit = DEFAULT, cursor: Cursor = None) -> QuotedPage:
-        """The agents in the store: messages, how many of them a judge read, findings."""
-        return _of_store(files, queries.agents, "agents", limit, cursor)
+        """Everybody who wrote a message, those with the most likely findings first."""
+        return _of_store(served, lambda store, n: store.list_agents(None, cursor, n), store_items.record_item, limit)
 
     @server.tool(annotations=_read("Findings"))
     def findings(
         agent: str | None = None,
         pattern: str | None = None,
-        least_confidence: Share = 0.0,
+        likely: bool | None = None,
+        sort: Order = "confidence",
         limit: Limit = DEFAULT,
         cursor: Cursor = None,
     ) -> QuotedPage:
-        """Findings, the surest and gravest first, with their messages, quotes and how sure each is.
+        """Findings with their messages, quotes and how sure each is, the surest first.
 
-        Where `is_lead` is true it is something to look at, and no accusation.
+        Where `is_lead` is true it is something to look at, and no accusation; `likely` leaves these out.
         """
-        query = ("findings", agent, pattern, least_confidence)
+        query = FindingQuery(agent=agent, patterns=(pattern,) if pattern else (), likely=likely, sort=sort)
         return _of_store(
-            files, lambda store: queries.findings(store, agent, pattern, least_confidence), query, limit, cursor
+            served, lambda store, n: store.list_findings(query, cursor, n), store_items.finding_item, limit
         )
 
     @server.tool(annotations=_read("Leads"))
     def leads(limit: Limit = DEFAULT, cursor: Cursor = None) -> QuotedPage:
         """Whom to read first, by what was counted; a lead accuses nobody."""
-        return _listed(lambda: queries.leads(files.report), "leads", limit, cursor)
+        return _of_store(served, lambda store, n: store.list_leads(None, cursor, n), store_items.record_item, limit)
 
     @server.tool(annotations=_read("Claims"))
     def claims(
-        state: ClaimStateName | None = None,
+        state: ClaimState | None = None,
         conversation: str | None = None,
         limit: Limit = DEFAULT,
         cursor: Cursor = None,
     ) -> QuotedPage:
         """What agents say of their work ("all tests pass"), and what their own session has for or against it."""
-        query = ("claims", state, conversation)
-        return _listed(lambda: queries.claims(files.report, state, conversation), query, limit, cursor)
+        query = ClaimQuery(states=(state,) if state else (), conversation=conversation)
+        return _of_store(served, lambda store, n: store.list_claims(query, cursor, n), store_items.claim_item, limit)
+
+    @server.tool(annotations=_read("Search"))
+    def search(
+        words: str, conversation: str | None = None, limit: Limit = DEFAULT, cursor: Cursor = None
+    ) -> QuotedPage:
+        """Messages with all of these words, whatever their case; "words in quotes" stand one after the other."""
+        query = SearchQuery(words=words, conversation=conversation)
+        return _of_store(served, lambda store, n: store.search(query, cursor, n), store_items.record_item, limit)
 
 
-def _add_details(server: MCPServer[None], files: ServedFiles, explain_lines: Explain) -> None:
+def _add_details(server: MCPServer[None], served: Served, explain_lines: Explain) -> None:
     @server.tool(annotations=_read("Messages"))
     def messages(conversation: str, limit: Limit = DEFAULT, cursor: Cursor = None) -> QuotedPage:
         """The messages of a conversation in order, with the state and scores that each judge gave them."""
-        query = ("messages", conversation)
-        return _of_store(files, lambda store: queries.messages(store, conversation), query, limit, cursor)
-
-    @server.tool(annotations=_read("Search"))
-    def search(query: str, limit: Limit = DEFAULT, cursor: Cursor = None) -> QuotedPage:
-        """Messages that hold a word or phrase, whatever its case, with the words around it."""
-        return _of_store(files, lambda store: queries.search(store, query), ("search", query), limit, cursor)
+        return _of_store(
+            served, lambda store, n: slice_of(store_items.messages(store, conversation), cursor, n), dict, limit
+        )
 
     @server.tool(annotations=_read("Rules"))
     def rules(rule: str | None = None, limit: Limit = DEFAULT, cursor: Cursor = None) -> QuotedPage:
         """The patterns that are looked for, each with what looks like it and is innocent; one by its id in full."""
-        return _listed(lambda: queries.rules(rule), ("rules", rule), limit, cursor)
+        return _answer(lambda n: slice_of(store_items.rules(rule), cursor, n), dict, limit)
 
     @server.tool(annotations=_read("Explain"))
     def explain(name: str, limit: Limit = MOST, cursor: Cursor = None) -> QuotedPage:
         """What led to a message's scores, or to a finding; `name` is its id, of a finding the beginning is enough."""
         return _of_store(
-            files, lambda store: queries.lines_items(explain_lines(store, name)), ("explain", name), limit, cursor
+            served,
+            lambda store, n: slice_of(explain_lines(store, name), cursor, n),
+            lambda line: {"line": line},
+            limit,
         )
 
 
-def _add_audit(server: MCPServer[None], files: ServedFiles) -> None:
+def _add_audit(server: MCPServer[None], served: Served) -> None:
     @server.tool(annotations=_read("Audit a file or folder"))
     def audit_path(path: str, limit: Limit = MOST, cursor: Cursor = None) -> QuotedPage:
         """Audit a file or folder with the judge that needs no key; keeps nothing.
@@ -169,12 +184,66 @@ def _add_audit(server: MCPServer[None], files: ServedFiles) -> None:
         The first item says what was looked at and what was not, then come problems, findings, claims that the session
         speaks against, and leads.
         """
+        try:
+            case, _ = audit([allowed_path(path, served.allowed)], options=Options())
+        except UndersongError as error:
+            raise ToolError(str(error)) from error
+        return _answer(lambda n: slice_of(store_items.case_items(case), cursor, n), dict, limit)
 
-        def audited() -> Items:
-            case, _ = audit([allowed_path(path, files.allowed)], options=Options())
-            yield from queries.case_items(case)
 
-        return _listed(audited, ("audit_path", path), limit, cursor)
+def _add_review(server: MCPServer[None], served: Served, reviewer: str) -> None:
+    title = "Review a finding, lead or claim"
+
+    @server.tool(annotations=ToolAnnotations(title=title, read_only_hint=False, destructive_hint=False))
+    def review(
+        kind: ReviewKind, name: str, verdict: ReviewVerdict, reasons: tuple[str, ...] = (), note: str = ""
+    ) -> QuotedPage:
+        """Keep what the person decided of a finding, lead or claim; a later review takes the place of this one.
+
+        Only for a decision that the person stated in so many words: it changes what counts as confirmed.
+        """
+        try:
+            with open_store(served.store) as store:
+                made = reviewed(store, kind, name, verdict, (reviewer, datetime.now(UTC)), reasons, note)
+                store.add_review(made)
+        except UndersongError as error:
+            raise ToolError(str(error)) from error
+        return _answer(lambda n: slice_of([made], None, n), store_items.record_item, 1)
+
+
+def reviewed(
+    store: Store,
+    kind: ReviewKind,
+    name: str,
+    verdict: ReviewVerdict,
+    by: tuple[str, datetime],
+    reasons: Sequence[str] = (),
+    note: str = "",
+) -> Review:
+    """A review of something in a store, by somebody at a time; raises UsageError where there is no such thing."""
+    item = reviewable(store, kind, name)
+    if item is None:
+        raise UsageError(f"no {kind} '{name}' in the store", remedy=f"the tool `{kind}s` lists them with their ids")
+    rows = evidence_rows(store, item)
+    finding = item if isinstance(item, Finding) else None
+    return Review(
+        kind=kind,
+        id=name,
+        rule_hash=finding.rule_hash if finding else None,
+        evidence=evidence_hash(rows),
+        verdict=verdict,
+        reasons=tuple(reasons),
+        note=note,
+        reviewer=by[0],
+        at=by[1],
+        shown_score=True,
+        pattern=pattern_of(item),
+        level=finding.level if finding else None,
+        confidence=finding.confidence if finding else None,
+        agent=item.agent,
+        target=finding.target if finding else None,
+        rows=rows,
+    )
 
 
 def allowed_path(path: str, allowed: Sequence[Path]) -> Path:
