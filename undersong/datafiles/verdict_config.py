@@ -121,6 +121,8 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     failing_words: str
     check_words: dict[Literal["tests", "build", "lint", "types"], str]
     mended: str
+    excepted: str
+    older: str
     provisional: str
     admits: tuple[str, ...]
     continues: str

@@ -30,17 +30,23 @@ def admits_check(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome, checks
     text = turn.prose
     names = _failing_names(failed)
     own = sentence(text, claim.start, claim.end)
+    if pattern((claims_config().excepted,)).match(text[claim.end : own[1]]):
+        return True
     failing, mended = pattern((claims_config().failing_words,)), pattern((claims_config().mended,))
-    checked = pattern(tuple(claims_config().check_words[kind] for kind in checks if kind != "run"))
+    checked, older = _check_words(checks), pattern((claims_config().older,))
     for first, last in sentences(text):
         words = text[first:last]
         found_word = failing.search(words)
-        if found_word is None or mended.search(words):
+        if found_word is None or (mended.search(words) and not older.search(words)):
             continue
         beside = abs(first - own[1]) <= 2 or abs(last - own[0]) <= 2 or (first < own[1] and last > own[0])
         if checked.search(words) or any(name in words for name in names) or (beside and _BARE.search(words)):
             return True
     return False
+
+
+def _check_words(checks: Collection[CheckKind]) -> re.Pattern[str]:
+    return pattern(tuple(claims_config().check_words[kind] for kind in checks if kind != "run"))
 
 
 def admits_call(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool:
@@ -67,7 +73,7 @@ def admission_of(turn: TranscriptTurn, failed: ToolOutcome, checks: Collection[C
     """
     text, names = turn.prose, _failing_names(failed)
     failing, mended = pattern((claims_config().failing_words,)), pattern((claims_config().mended,))
-    checked = pattern(tuple(claims_config().check_words[kind] for kind in checks if kind != "run"))
+    checked = _check_words(checks)
     short = len(text.strip()) <= SHORT and _plainly(turn)
     for first, last in sentences(text):
         words = text[first:last]

@@ -202,7 +202,7 @@ def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: 
     own = [
         placed
         for placed in session.transcript.outcomes_before(turn.place, turn.run - RUNS_BACK)
-        if placed.outcome.family in families and placed.outcome.state != "failed"
+        if placed.outcome.family in families and (placed.outcome.state != "failed" or _was_run(placed, kind))
     ]
     fits = [placed for placed in own if not words or words & (placed.outcome.words | placed.outcome.inputs)]
     if fits:
@@ -210,6 +210,11 @@ def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: 
     if "edit" in families and any(each.blocks for each in _recent_turns(session, turn)):
         return Ruling("backed", "by the code that the message shows or writes")
     return Ruling("unsupported", "no call of the kind was answered before it")
+
+
+def _was_run(placed: PlacedOutcome, kind: LedgerKind) -> bool:
+    """Whether a check that fails shows all the same what is claimed: that it was run."""
+    return kind == "ran" and placed.outcome.family == "check"
 
 
 def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:

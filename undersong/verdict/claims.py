@@ -261,7 +261,7 @@ def _find_claims(text: str) -> Iterator[Claim]:
         for kind, shape in patterns.forms:
             for match in shape.finditer(sentence_text):
                 before = assures.sub("", clause_before(sentence_text, 0, match.start()))
-                if unsaid.search(before) or _quoted(sentence_text, match):
+                if unsaid.search(before) or _quoted(sentence_text, match, text[last : last + 1]):
                     continue
                 if _is_conditional(sentence_text, match, kind):
                     continue
@@ -317,9 +317,9 @@ def _lead(match: re.Match[str]) -> str:
     return lead[0] if lead else ""
 
 
-def _quoted(sentence_text: str, match: re.Match[str]) -> bool:
-    """Whether a claim stands in quotation marks or in inline code of its sentence."""
-    before, after = sentence_text[: match.start()] + _lead(match), sentence_text[match.end() :]
+def _quoted(sentence_text: str, match: re.Match[str], following: str) -> bool:
+    """Whether a claim stands in quotation marks or in inline code of its sentence, or up to the mark behind it."""
+    before, after = sentence_text[: match.start()] + _lead(match), sentence_text[match.end() :] + following
     own = match[0].removeprefix(_lead(match))
     return any(before.count(mark) % 2 == 1 and mark in after and mark not in own for mark in ('"', "`"))
 

@@ -25,6 +25,7 @@ _GIVES_UP = re.compile(r"^[({ ]*(?:exit|return|false)\b|\bexit[ ]+[1-9]")
 _SET = re.compile(r"\bset[ ]+-\w*e|\bset[ ]+-o[ ]+errexit")
 _FILTER = re.compile(r"(?:e|f)?grep((?:[ ]+-[a-zA-Z]+)*)[ ]+(.+)", re.DOTALL)
 _FAILING = re.compile(r"fail", re.IGNORECASE)  # the word with which runners name what failed
+_IMAGE = re.compile(r"(?:docker|podman)[ ](?:buildx[ ]|compose[ ])?build\b")
 _PIPEFAIL = re.compile(r"\bset[ ]+-\w*o[ ]+pipefail|\bset[ ]+-o[ ]+pipefail")
 
 
@@ -167,7 +168,11 @@ def _split(line: str) -> tuple[list[str], list[str]]:
 
 def _unwrapped(text: str) -> list[str]:
     wrappers, words = outcomes_config().wrappers, text.split()
-    while words and (words[0] in wrappers or re.match(r"^\w+=", words[0]) or words[0][0] in "-({!"):
+    while (
+        words
+        and not _IMAGE.match(" ".join(words[:3]))
+        and (words[0] in wrappers or re.match(r"^\w+=", words[0]) or words[0][0] in "-({!")
+    ):
         words = words[2:] if words[0] == "cd" else words[1:]
     return words
 
