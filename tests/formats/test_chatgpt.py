@@ -97,7 +97,10 @@ def test_an_archive_gives_the_conversations_of_all_its_parts(tmp_path: Path) -> 
     assert [conversation.id for conversation in result.conversations] == ["c1", "c2"]
     assert str(result.conversations[1].source_ref).endswith("export.zip/conversations-002.json#/0")
     assert [(each.name, each.source_format, each.conversations) for each in result.files] == [(path.name, "chatgpt", 2)]
-    assert result.problem_texts("note") == ["2 members of no known format, not read: message_feedback.json, user.json"]
+    assert result.problem_texts("note") == [
+        "1 member of another ending, not read: chat.html",
+        "2 members of no known format, not read: message_feedback.json, user.json",
+    ]
     assert result.files[0].size == path.stat().st_size
 
 

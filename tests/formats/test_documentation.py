@@ -22,8 +22,8 @@ SESSION = json.loads((ROOT / "tests" / "samples" / "session" / "night.json").rea
 
 
 def test_the_table_is_the_table_of_the_code() -> None:
-    rows = re.findall(r"^\| `([\w-]+)` \| (.+?) \| (.+?) \|$", DOCUMENT, re.MULTILINE)
-    assert rows[1 : len(FORMATS) + 1] == [(each.name, each.title, each.detected) for each in FORMATS]
+    rows = re.findall(r"^\| `([\w-]+)` \| (.+?) \| (.+?) \| (.+?) \|$", DOCUMENT, re.MULTILINE)
+    assert rows[1 : len(FORMATS) + 1] == [(each.name, each.title, each.detected, each.export) for each in FORMATS]
 
 
 @pytest.mark.parametrize(("kind", "example"), EXAMPLES)

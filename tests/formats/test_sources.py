@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from undersong.errors import InputError
+from undersong.formats.ingest import read
 from undersong.formats.sources import OpenInput
+from undersong.models import Conversation, Problem
 
 
 def texts(path: Path) -> dict[str, bytes]:
@@ -91,11 +93,15 @@ def test_what_is_no_utf8_text_or_damaged_is_refused(tmp_path: Path, data: bytes,
     assert expected in refused(tmp_path / "a.json", data).what
 
 
-def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
-    data = bytearray(zipped(a_json=b"{}"))
+def test_an_encrypted_member_is_said_and_the_others_are_read(tmp_path: Path) -> None:
+    path, data = tmp_path / "a.zip", bytearray(zipped(a_txt=b"User: hi\nAssistant: hello", b_txt=b"secret"))
     for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        data[data.index(signature) + flags] |= 1
-    assert refused(tmp_path / "a.zip", bytes(data)).what == "is encrypted"
+        data[data.rindex(signature) + flags] |= 1
+    path.write_bytes(bytes(data))
+    items = list(read(path))
+    assert [len(each.messages) for each in items if isinstance(each, Conversation)] == [2]
+    (problem,) = (each for each in items if isinstance(each, Problem))
+    assert (problem.kind, problem.what) == ("file", "1 member encrypted, not read: b.txt")
 
 
 @pytest.mark.parametrize("name", ["bomb.zip", "bomb.gz"])

@@ -21,8 +21,8 @@ def diary(tmp_path: Path) -> Path:
 
 
 def test_it_is_listed_after_our_own(run: Command) -> None:
-    *_, ours, last = run("-m", "undersong", "formats").stdout.splitlines()
-    assert ours.startswith("text ")
+    *_, ours, how, last = run("-m", "undersong", "formats").stdout.splitlines()
+    assert (ours.split()[0], how.split()[:2]) == ("text", ["get", "it:"])
     assert last.split(None, 1) == [
         "diary",
         "plug-in 'diary' of the package undersong-example 1.0; known by its own code",

@@ -21,3 +21,5 @@ def command() -> None:
     width = max(len(entry.name) for entry in formats)
     for entry in formats:
         click.echo(f"{entry.name:<{width}}  {entry.title}; known by {entry.detected}")
+        if entry.export:
+            click.echo(f"{'':<{width}}  get it: {entry.export}")

@@ -37,13 +37,16 @@ class FormatReader(Protocol):
 
 
 class Format(NamedTuple):
-    """A line of the table: ``name`` as in ``--from``, ``detected`` says by what content it is known."""
+    """A line of the table: ``name`` as in ``--from``, ``detected`` says by what content it is known, ``export`` how
+    people get such a file; ``whole``: its reader gives whole conversations, so that two with one id are two."""
 
     name: str
     title: str
     module: str
     detected: str
+    export: str = ""
     plugin: EntryPoint | None = None
+    whole: bool = False
 
     def reader(self) -> FormatReader:
         """The module of this format; raises UsageError for a plug-in that cannot be loaded."""
@@ -95,37 +98,185 @@ def _described(plugin: EntryPoint) -> str:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("chatgpt", "ChatGPT data export (ZIP or JSON)", "chatgpt", "a 'mapping' of nodes"),
-    Format("claude", "Claude.ai data export (ZIP or JSON)", "claude", "'chat_messages'"),
-    Format("gemini", "Gemini Apps activity of Google Takeout (JSON)", "gemini", "a 'header' that names Gemini"),
-    Format("claude-code", "Claude Code sessions (folder or JSONL)", "claude_code", "'sessionId' and 'uuid' in lines"),
-    Format("codex", "Codex CLI rollouts (JSONL)", "codex", "'type' and 'payload' in lines"),
-    Format("atif", "Agent trajectories (ATIF, JSON)", "atif", "'steps' with an ATIF 'schema_version'"),
+    Format(
+        "chatgpt",
+        "ChatGPT data export (ZIP or JSON)",
+        "chatgpt",
+        "a 'mapping' of nodes",
+        "Settings, Data controls, Export data; the ZIP comes by mail",
+        whole=True,
+    ),
+    Format(
+        "claude",
+        "Claude.ai data export (ZIP or JSON)",
+        "claude",
+        "'chat_messages'",
+        "Settings, Privacy, Export data; the ZIP comes by mail",
+        whole=True,
+    ),
+    Format(
+        "gemini",
+        "Gemini Apps activity of Google Takeout (JSON)",
+        "gemini",
+        "a 'header' that names Gemini",
+        "takeout.google.com, My Activity, Gemini Apps, format JSON",
+    ),
+    Format(
+        "claude-code",
+        "Claude Code sessions (folder or JSONL)",
+        "claude_code",
+        "'sessionId' and 'uuid' in lines",
+        "~/.claude/projects",
+    ),
+    Format(
+        "codex",
+        "Codex CLI rollouts (JSONL)",
+        "codex",
+        "'type' and 'payload' in lines",
+        "~/.codex/sessions, or codex exec --json",
+    ),
+    Format(
+        "atif",
+        "Agent trajectories (ATIF, JSON)",
+        "atif",
+        "'steps' with an ATIF 'schema_version'",
+        "Harbor and others write trajectory.json for each trial",
+        whole=True,
+    ),
     Format(
         "wildchat",
         "Rows of WildChat or LMSYS-Chat (JSON or JSONL)",
         "wildchat",
         "a 'conversation' beside its id and model",
+        "the data set as JSON, JSONL or Parquet from Hugging Face",
+        whole=True,
     ),
-    Format("inspect", "Inspect AI logs (.eval or JSON)", "inspect_log", "'eval' and 'plan', or a sample's 'epoch'"),
     Format(
-        "otel", "OpenTelemetry or Phoenix traces (JSON or JSONL)", "otel", "'resourceSpans', or spans with a 'context'"
+        "inspect",
+        "Inspect AI logs (.eval or JSON)",
+        "inspect_log",
+        "'eval' and 'plan', or a sample's 'epoch'",
+        "the logs/ folder of inspect eval",
+        whole=True,
     ),
-    Format("telegram", "Telegram export (result.json)", "telegram", "'messages' with 'from_id'"),
-    Format("slack", "Slack export (ZIP or folder)", "slack", "messages with a 'ts' such as \"1767348000.000100\""),
-    Format("discord", "Discord channels of DiscordChatExporter (JSON)", "discord", "a 'guild' and a 'channel'"),
-    Format("cursor", "Cursor chats (Markdown), cursor-agent streams", "cursor", "'Exported on … from Cursor'"),
-    Format("claude-stream", "claude -p --output-format stream-json", "claude_stream", "'session_id' and 'type'"),
-    Format("openhands", "OpenHands events (JSON or JSONL)", "openhands", "'action' with 'args', or 'ActionEvent'"),
-    Format("sweagent", "SWE-agent trajectories (.traj)", "sweagent", "a 'trajectory' of actions"),
-    Format("copilot", "GitHub Copilot chats of VS Code (JSON)", "copilot", "'requests' and 'responderUsername'"),
-    Format("specstory", "SpecStory histories (Markdown)", "specstory", "lines such as '_**User**_'"),
-    Format("moltbook", "Moltbook posts with comments (JSON)", "moltbook", "posts with 'comments'"),
-    Format("session", "Session JSON, version 1", "session", "'session' and 'turns'"),
-    Format("sharegpt", "ShareGPT conversations (JSON or JSONL)", "sharegpt", "'conversations' of 'from' and 'value'"),
-    Format("jsonl", "Messages as JSON Lines (our own)", "jsonl", "'text' with 'author', 'agent_id' or 'role'"),
-    Format("openai", "OpenAI or Anthropic chat messages (JSON or JSONL)", "openai", "'role' and 'content'"),
-    Format("text", "Plain-text transcript", "text", "lines such as 'User: …' and 'Assistant: …'"),
+    Format(
+        "otel",
+        "OpenTelemetry or Phoenix traces (JSON or JSONL)",
+        "otel",
+        "'resourceSpans', or spans with a 'context'",
+        "the collector's file exporter as JSON or protobuf, or Phoenix's spans as JSON",
+    ),
+    Format(
+        "telegram",
+        "Telegram export (result.json)",
+        "telegram",
+        "'messages' with 'from_id'",
+        "Telegram Desktop: the chat's menu, Export chat history, format JSON",
+    ),
+    Format(
+        "slack",
+        "Slack export (ZIP or folder)",
+        "slack",
+        "messages with a 'ts' such as \"1767348000.000100\"",
+        "Settings, Import/Export data, Export; give the ZIP",
+    ),
+    Format(
+        "discord",
+        "Discord channels of DiscordChatExporter (JSON)",
+        "discord",
+        "a 'guild' and a 'channel'",
+        "DiscordChatExporter, format JSON",
+    ),
+    Format(
+        "cursor",
+        "Cursor chats (Markdown), cursor-agent streams",
+        "cursor",
+        "'Exported on … from Cursor'",
+        "the chat's menu, Export; or cursor-agent -p --output-format stream-json",
+    ),
+    Format(
+        "claude-stream",
+        "claude -p --output-format stream-json",
+        "claude_stream",
+        "'session_id' and 'type'",
+        "claude -p --output-format stream-json --verbose > FILE",
+    ),
+    Format(
+        "openhands",
+        "OpenHands events (JSON or JSONL)",
+        "openhands",
+        "'action' with 'args', or 'ActionEvent'",
+        "the events folder of a session, or its trajectory download",
+    ),
+    Format(
+        "sweagent",
+        "SWE-agent trajectories (.traj)",
+        "sweagent",
+        "a 'trajectory' of actions",
+        "the trajectories/ folder",
+        whole=True,
+    ),
+    Format(
+        "copilot",
+        "GitHub Copilot chats of VS Code (JSON)",
+        "copilot",
+        "'requests' and 'responderUsername'",
+        "the command Chat: Export Chat...",
+        whole=True,
+    ),
+    Format(
+        "specstory",
+        "SpecStory histories (Markdown)",
+        "specstory",
+        "lines such as '_**User**_'",
+        "the .specstory/history folder",
+    ),
+    Format(
+        "moltbook",
+        "Moltbook posts with comments (JSON)",
+        "moltbook",
+        "posts with 'comments'",
+        "a dump of posts with their comments",
+        whole=True,
+    ),
+    Format(
+        "session",
+        "Session JSON, version 1",
+        "session",
+        "'session' and 'turns'",
+        "written by your own program, see docs/formats.md",
+        whole=True,
+    ),
+    Format(
+        "sharegpt",
+        "ShareGPT conversations (JSON or JSONL)",
+        "sharegpt",
+        "'conversations' of 'from' and 'value'",
+        "the data set as JSON, JSONL or Parquet",
+        whole=True,
+    ),
+    Format(
+        "jsonl",
+        "Messages as JSON Lines (our own)",
+        "jsonl",
+        "'text' with 'author', 'agent_id' or 'role'",
+        "written by your own program, see docs/formats.md",
+    ),
+    Format(
+        "openai",
+        "OpenAI or Anthropic chat messages (JSON or JSONL)",
+        "openai",
+        "'role' and 'content'",
+        "your own log of requests and answers, a batch file, or training data",
+        whole=True,
+    ),
+    Format(
+        "text",
+        "Plain-text transcript",
+        "text",
+        "lines such as 'User: …' and 'Assistant: …'",
+        "what you paste into a file; WhatsApp: the chat's menu, Export chat, with or without media",
+    ),
 )
 ALIASES = {"mpc-es": "session"}
 
@@ -140,7 +291,7 @@ def plugin_formats() -> tuple[Format, ...]:
         if plugin.name in formats or plugin.name in ALIASES or plugin.name in [form.name for form in FORMATS]:
             raise UsageError(f"{_described(plugin)} has the name of another format", remedy=_REMEDY)
         title = _described(plugin).removeprefix("the format ")
-        formats[plugin.name] = Format(plugin.name, title, plugin.module, "its own code", plugin)
+        formats[plugin.name] = Format(plugin.name, title, plugin.module, "its own code", plugin=plugin)
     return tuple(formats.values())
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from undersong.formats import values
 from undersong.models import Conversation, Message, SourceRef, ToolCall, ToolResult
 
 
@@ -51,6 +49,8 @@ class AgentLog:
 
     def conversation(self, source_format: str, title: str | None = None) -> Conversation | None:
         """The conversation, None without a message."""
+        if self._thoughts and self.messages:  # nothing followed the last thoughts
+            self.say("assistant", "", cast(SourceRef, self.messages[-1].source_ref))
         if not self.messages:
             return None
         messages = tuple(msgspec.structs.replace(each, conversation=self.id) for each in self.messages)
@@ -81,11 +81,3 @@ class AgentLog:
 def as_object(value: Any) -> dict[str, Any]:
     """The value where it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
-
-
-def printed(value: Any) -> str:
-    """A result as text: strings and text blocks as they are, anything else as JSON."""
-    text = values.text(value)
-    if text is not None:
-        return text
-    return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)

@@ -19,6 +19,24 @@ from undersong.models import Conversation, Message, Problem, Role, SourceRef, To
 ROLES: dict[str, Role] = {"user": "user", "agent": "assistant", "system": "system"}
 
 
+_KEYS = frozenset(
+    (
+        "step_id",
+        "timestamp",
+        "source",
+        "message",
+        "model_name",
+        "reasoning_content",
+        "tool_calls",
+        "observation",
+        "metrics",
+    )
+)
+_ABOUT_KEYS = frozenset(
+    ("schema_version", "session_id", "trajectory_id", "agent", "steps", "final_metrics", "subagent_trajectories")
+)
+
+
 def sniff(sample: FormatSample) -> bool:
     """Steps of an agent, under a version of the format."""
     versions = sample.values_at("schema_version")
@@ -36,6 +54,7 @@ def _trajectory(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[I
     if not isinstance(steps, list):
         yield Problem(what="a trajectory without a list of 'steps'", where=str(ref))
         return
+    notes.unread(value, ref, _ABOUT_KEYS)
     key = values.name(value.get("session_id")) or values.name(value.get("trajectory_id")) or fallback
     agent = value["agent"] if isinstance(value.get("agent"), dict) else {}
     messages = list[Message]()
@@ -56,6 +75,8 @@ def _step(step: Any, agent: dict[str, Any], key: str, ref: SourceRef, notes: Ski
     role = ROLES.get(str(step.get("source")).lower()) if isinstance(step, dict) else None
     if role is None:
         raise RecordError("a step whose 'source' is not user, agent or system")
+    notes.marks(step, ref)
+    notes.unread(step, ref, _KEYS)
     text = _text(step.get("message"), ref, notes)
     calls = values.convert_list(step.get("tool_calls"), _call)
     time = notes.time(step.get("timestamp"), ref)
@@ -76,18 +97,19 @@ def _step(step: Any, agent: dict[str, Any], key: str, ref: SourceRef, notes: Ski
             thinking=(values.string(step.get("reasoning_content")) or "") if is_agent else "",
             source_ref=ref,
         )
-    yield from _observation(step.get("observation"), {call.id: call.name for call in calls}, key, time, ref)
+    yield from _observation(step.get("observation"), {call.id: call.name for call in calls}, key, time, ref, notes)
 
 
 def _observation(
-    observation: Any, tools: dict[str | None, str], key: str, time: Any, ref: SourceRef
+    observation: Any, tools: dict[str | None, str], key: str, time: Any, ref: SourceRef, notes: SkipLog
 ) -> Iterator[Message]:
     answers = observation.get("results") if isinstance(observation, dict) else None
     for answer, place in elements(answers if isinstance(answers, list) else (), ref, "observation", "results"):
         if not isinstance(answer, dict):
             continue
         call = values.name(answer.get("source_call_id"))
-        text = values.text(answer.get("content")) or ""
+        text = values.printed(answer.get("content"))
+        notes.blocks(answer.get("content"), place)
         result = ToolResult(text=text, call_id=call)
         yield Message(
             id="",
@@ -113,7 +135,5 @@ def _call(value: Any) -> ToolCall | None:
 
 def _text(content: Any, ref: SourceRef, notes: SkipLog) -> str:
     """The words of a string or of parts; pictures are noted."""
-    pictures = sum(block.get("type") not in (None, "text") for block in values.blocks(content))
-    if pictures:
-        notes.add("image or other part that is not text, not read", inside(ref, "message"), pictures)
+    notes.blocks(content, inside(ref, "message"))
     return values.text(content) or ""

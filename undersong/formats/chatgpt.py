@@ -17,6 +17,12 @@ from undersong.models import Conversation, Message, Problem, SourceRef, ToolCall
 _INNER = frozenset({"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"})
 
 
+_MESSAGE_KEYS = frozenset(
+    ("id", "author", "content", "create_time", "update_time", "status", "end_turn", "weight", "metadata", "recipient")
+)
+_ABOUT_KEYS = frozenset(("title", "mapping", "id", "conversation_id", "default_model_slug", "current_node"))
+
+
 def sniff(sample: FormatSample) -> bool:
     """A ``mapping`` whose values are nodes."""
     nodes = {"children", "parent", "message"}
@@ -37,6 +43,7 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
         yield Problem(what="a conversation without a 'mapping' of nodes", where=str(ref))
         return
     key = values.name(value.get("id")) or values.name(value.get("conversation_id")) or fallback
+    notes.unread(value, ref, _ABOUT_KEYS)
     model = values.string(value.get("default_model_slug"))
     messages: dict[str, Message] = {}
     parents = _parents(mapping)
@@ -106,6 +113,7 @@ def _message(node: Any, ref: SourceRef, notes: SkipLog) -> dict[str, Any] | None
     if isinstance(kind, str) and kind in _INNER:
         notes.add(f"{kind} message (not said to the user), not read", ref)
         return None
+    _note_left_out(message, metadata, ref, notes)
     text = _text(content)
     if text is None:
         raise RecordError("a message without readable content")
@@ -117,6 +125,19 @@ def _message(node: Any, ref: SourceRef, notes: SkipLog) -> dict[str, Any] | None
         "source_ref": ref,
         **_text_or_tool_fields(role, text, message.get("recipient")),
     }
+
+
+def _note_left_out(message: Mapping[str, Any], metadata: Mapping[str, Any], ref: SourceRef, notes: SkipLog) -> None:
+    notes.marks(message, ref)
+    notes.unread(message, ref, _MESSAGE_KEYS)
+    if isinstance(metadata.get("attachments"), list) and metadata["attachments"]:
+        notes.add("attached file, not read", ref, len(metadata["attachments"]))
+    content = message.get("content")
+    parts = content.get("parts") if isinstance(content, dict) else None
+    for part in parts if isinstance(parts, list) else ():
+        if isinstance(part, dict) and not isinstance(part.get("text"), str):
+            kind = part.get("content_type")
+            notes.add(values.block_name({"type": kind} if isinstance(kind, str) else part), ref)
 
 
 def _text_or_tool_fields(role: str, text: str, recipient: Any) -> dict[str, Any]:

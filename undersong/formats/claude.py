@@ -16,6 +16,14 @@ from undersong.formats.tree import branches
 from undersong.formats.values import EMPTY, UNREADABLE_TIME, SkipLog
 from undersong.models import Conversation, Message, Problem, SourceRef
 
+_MESSAGE_KEYS = frozenset(
+    ("uuid", "text", "content", "sender", "created_at", "updated_at", "attachments", "files", "parent_message_uuid")
+)
+_ABOUT_KEYS = frozenset(
+    ("uuid", "name", "created_at", "updated_at", "account", "chat_messages", "current_leaf_message_uuid")
+)
+_BLOCKS = ("text", "thinking", "tool_use", "tool_result")
+
 
 def sniff(sample: FormatSample) -> bool:
     """The key ``chat_messages``."""
@@ -34,6 +42,7 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
         yield Problem(what="a conversation without a list of 'chat_messages'", where=str(ref))
         return
     key = values.name(value.get("uuid")) or fallback
+    notes.unread(value, ref, _ABOUT_KEYS)
     messages: list[Message] = []
     yield from problems_of(
         elements(items, ref, "chat_messages"), lambda item, place: messages.append(_message(item, place, key, notes))
@@ -84,6 +93,9 @@ def _message(value: Any, ref: SourceRef, conversation: str, notes: SkipLog) -> M
 
 
 def _note_left_out(value: Mapping[str, Any], blocks: list[dict[str, Any]], ref: SourceRef, notes: SkipLog) -> None:
+    notes.marks(value, ref)
+    notes.unread(value, ref, _MESSAGE_KEYS)
+    notes.blocks(blocks, ref, _BLOCKS)
     thinking = sum(each.get("type") == "thinking" for each in blocks)
     if thinking:
         notes.add("thinking block (not said to the user), not read", ref, thinking)

@@ -18,6 +18,26 @@ from undersong.models import Conversation, Message, Role, SourceRef
 
 CLIENT = "claude-code"  # the author of what the program itself writes
 _WRAPPERS = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat: The messages below were generated")
+_KEYS = frozenset(
+    (
+        "type",
+        "message",
+        "content",
+        "timestamp",
+        "uuid",
+        "parentUuid",
+        "sessionId",
+        "cwd",
+        "version",
+        "gitBranch",
+        "toolUseResult",
+        "slug",
+        "agentId",
+        "isSidechain",
+        "subtype",
+    )
+)  # toolUseResult repeats what a block of the message says
+_BLOCKS = ("text", "tool_use", "thinking", "redacted_thinking")
 _TYPES = frozenset({"user", "assistant", "system"})
 
 
@@ -95,6 +115,8 @@ def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: SkipLog) -> Non
     if not isinstance(kind, str) or kind not in _TYPES:
         notes.add(f"line of type {str(kind)[:40]!r}, read as no message", ref)
         return
+    notes.marks(line, ref)
+    notes.unread(line, ref, _KEYS)
     conversation = sessions.conversation_of(line)
     fields = {
         "conversation": conversation,
@@ -131,8 +153,7 @@ def _user(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, 
         text = "\n\n".join(result.text for result in tool_results)
         sessions.add(uuid, Message(id=uuid, author=author, role="tool", text=text, tool_results=tool_results, **fields))
     text_blocks = [each for each in blocks if each.get("type") == "text"]
-    if len(text_blocks) + len(results) < len(blocks):
-        notes.add("image or other block that is not text, not read", fields["source_ref"])
+    notes.blocks(blocks, fields["source_ref"], ("text", "tool_result"))
     user_text = values.text(text_blocks)
     if user_text is not None:
         author, role = _speaker(line, user_text)
@@ -157,6 +178,7 @@ def _assistant(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessi
     thinking = [thought for thought in thoughts if isinstance(thought, str) and thought.strip()]
     if len(thoughts) > len(thinking):
         notes.add("thinking block without its text, not read", fields["source_ref"], len(thoughts) - len(thinking))
+    notes.blocks(blocks, fields["source_ref"], _BLOCKS)
     text = values.text([each for each in blocks if each.get("type") == "text"])
     if message.get("model") == "<synthetic>":
         sessions.add(uuid, Message(id=uuid, author=CLIENT, role="system", text=text or "", **fields))

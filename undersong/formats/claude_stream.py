@@ -18,6 +18,10 @@ from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
 from undersong.models import SourceRef
 
+_KEYS = frozenset(
+    ("type", "message", "session_id", "parent_tool_use_id", "uuid", "timestamp", "result", "tool_use_result", "cwd",
+     "tools", "mcp_servers", "slash_commands")
+)  # fmt: skip
 _TYPES = frozenset({"assistant", "user", "system", "result"})
 
 
@@ -53,6 +57,8 @@ class _ClaudeStream:
             raise RecordError("a line that is not an object")
         kind, session = line.get("type"), values.name(line.get("session_id")) or self.stem
         parent = values.name(line.get("parent_tool_use_id"))
+        self.notes.marks(line, ref)
+        self.notes.unread(line, ref, _KEYS)
         name = f"{session}/agent-{parent}" if parent else session
         log = self.logs.setdefault(name, AgentLog(name))
         if kind == "assistant":
@@ -66,6 +72,7 @@ class _ClaudeStream:
 
     def _assistant(self, log: AgentLog, message: Mapping[str, Any], line: Mapping[str, Any], ref: SourceRef) -> None:
         blocks = values.blocks(message.get("content"))
+        self.notes.blocks(blocks, ref, ("text", "tool_use", "thinking", "redacted_thinking"))
         for block in blocks:
             log.think(block.get("thinking"))
         calls = tuple(
@@ -82,6 +89,7 @@ class _ClaudeStream:
 
     def _user(self, log: AgentLog, message: Mapping[str, Any], line: Mapping[str, Any], ref: SourceRef) -> None:
         blocks, time = values.blocks(message.get("content")), self.notes.time(line.get("timestamp"), ref)
+        self.notes.blocks(blocks, ref, ("text", "tool_result"))
         for block in blocks:
             if block.get("type") == "tool_result" and (result := values.tool_result(block)) is not None:
                 log.answer(result, ref, time=time)

@@ -15,6 +15,10 @@ from undersong.models import Conversation, Message, SourceRef, ToolCall, ToolRes
 
 _ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _CLIENT_TEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions instructions>")
+_KEYS = frozenset(("type", "role", "content", "id", "phase"))
+_META_KEYS = frozenset(
+    ("id", "timestamp", "cwd", "originator", "cli_version", "source", "git", "model", "sandbox_policy")
+)
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
@@ -79,6 +83,8 @@ class _Rollout:
             self._item(line, line.get("timestamp"), ref)
 
     def _envelope(self, kind: str, payload: Mapping[str, Any], time: Any, ref: SourceRef) -> None:
+        if kind in ("session_meta", "turn_context"):
+            self.notes.unread(payload, ref, _META_KEYS)
         if kind == "session_meta":
             self._set_id(payload.get("id"))
             self.started = self.started or payload.get("timestamp") or time
@@ -120,6 +126,9 @@ class _Rollout:
 
     def _add_message(self, item: Mapping[str, Any], time: Any, ref: SourceRef) -> None:
         role, text = values.role(item.get("role")), values.text(item.get("content"))
+        self.notes.marks(item, ref)
+        self.notes.unread(item, ref, _KEYS)
+        self.notes.blocks(item.get("content"), ref)
         if role is None or text is None:
             raise RecordError("a message without a known role" if role is None else "a message without text")
         if role == "user" and text.lstrip().startswith(_CLIENT_TEXT):

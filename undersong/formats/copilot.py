@@ -12,13 +12,17 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.agent_log import AgentLog, as_object, printed
+from undersong.formats.agent_log import AgentLog, as_object
 from undersong.formats.json_stream import JsonRecord, elements, problems_of, read_records
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
 from undersong.models import Problem, SourceRef, ToolCall, ToolResult
 
+_KEYS = frozenset(
+    ("message", "response", "requestId", "responseId", "result", "timestamp", "modelId", "variableData", "agent",
+     "responseMarkdownInfo", "contentReferences", "isCanceled")
+)  # fmt: skip
 _TEXT = (None, "markdownContent", "markdownVuln")  # a tuple: a kind may be anything
 
 
@@ -53,10 +57,14 @@ def _request(log: AgentLog, request: Any, ref: SourceRef, notes: SkipLog) -> Non
     if not isinstance(request, dict):
         raise RecordError("a request that is not an object")
     message, time = request.get("message"), notes.time(request.get("timestamp"), ref)
-    asked = values.string(message) or (values.string(message.get("text")) if isinstance(message, dict) else None)
-    if asked is None and isinstance(message, dict):
+    notes.marks(request, ref)
+    notes.unread(request, ref, _KEYS)
+    if as_object(as_object(request.get("result")).get("errorDetails")):
+        notes.add("error of a request, not read", ref)
+    asked = message.get("text") if isinstance(message, dict) else message
+    if not isinstance(asked, str) and isinstance(message, dict):
         asked = values.text(message.get("parts"))
-    if asked is None:
+    if not isinstance(asked, str):
         raise RecordError("a request without a message")
     log.say("user", asked, ref, time=time, message_id=values.name(request.get("requestId")))
     model = values.string(request.get("modelId"))
@@ -86,7 +94,11 @@ def _rounds(
         for call in calls:
             if call.id is not None and call.id in results:
                 content = as_object(results[call.id]).get("content")
-                texts = [printed(as_object(part).get("value")) for part in content] if isinstance(content, list) else []
+                texts = (
+                    [values.printed(as_object(part).get("value")) for part in content]
+                    if isinstance(content, list)
+                    else []
+                )
                 log.answer(ToolResult(text="\n".join(texts), call_id=call.id), ref)
 
 
@@ -98,7 +110,7 @@ def _parts(log: AgentLog, parts: Any, ref: SourceRef, model: str | None, notes: 
         if kind in _TEXT:
             words.append(_text([part]))
         elif kind == "thinking":
-            log.think(printed(part.get("value")))
+            log.think(values.printed(part.get("value")))
         elif kind == "toolInvocationSerialized":
             call, result = _invocation(part)
             log.say("assistant", "".join(words), ref, calls=(call,), model=model)

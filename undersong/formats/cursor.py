@@ -13,7 +13,7 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.agent_log import AgentLog, as_object, printed
+from undersong.formats.agent_log import AgentLog, as_object
 from undersong.formats.json_stream import problems_of, records
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
@@ -41,7 +41,8 @@ def read(source: TextSource) -> Iterator[Item]:
         for log in logs:
             stream.flush(log)
     else:
-        log, title, notes = *_exported(source), SkipLog()
+        notes = SkipLog()
+        log, title = _exported(source, notes)
         logs = [log]
         if not log.messages:
             raise source.error("has no message such as '**User**'", "export the chat from Cursor again")
@@ -52,7 +53,7 @@ def read(source: TextSource) -> Iterator[Item]:
     yield from notes.problems()
 
 
-def _exported(source: TextSource) -> tuple[AgentLog, str | None]:
+def _exported(source: TextSource, notes: SkipLog) -> tuple[AgentLog, str | None]:
     """The messages of an export and its title; a name counts only below a rule, which is how an export writes it."""
     log, title = AgentLog(source.stem), None
     lines = whole_text(source).split("\n")
@@ -63,6 +64,10 @@ def _exported(source: TextSource) -> tuple[AgentLog, str | None]:
     ]
     if lines and lines[0].startswith("# "):
         title = lines[0][2:].strip() or None
+    others = (line.strip("- ") for line in lines[1 : heads[0] if heads else 1])
+    before = sum(bool(line) and not _EXPORTED.fullmatch(line) for line in others)
+    if before:
+        notes.add("line of text before the first message, not read", SourceRef(file=source.name, line=1), before)
     for start, end in zip(heads, [*heads[1:], len(lines)], strict=False):
         text = "\n".join(lines[start + 1 : end]).strip()
         text = text.removesuffix("---").rstrip() if end < len(lines) else text
@@ -93,6 +98,8 @@ class _CursorStream:
         if kind in ("user", "assistant"):
             message = line.get("message")
             text = values.text(message.get("content")) if isinstance(message, dict) else None
+            self.notes.marks(line, ref)
+            self.notes.blocks(as_object(message).get("content"), ref)
             if text is None:
                 raise RecordError("a message without text")
             if kind == "assistant":
@@ -140,4 +147,4 @@ def _output(value: Any) -> str:
         streams = [value[key] for key in ("stdout", "stderr", "output", "content") if isinstance(value.get(key), str)]
         if streams:
             return "\n".join(text for text in streams if text)
-    return printed(value)
+    return values.printed(value)

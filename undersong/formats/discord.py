@@ -16,6 +16,12 @@ from undersong.models import Conversation, Message, SourceRef
 SPOKEN = ("Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19")
 
 
+_KEYS = frozenset(
+    ("id", "type", "timestamp", "content", "author", "attachments", "embeds", "stickers", "reactions", "mentions",
+     "reference")
+)  # fmt: skip
+
+
 def sniff(sample: FormatSample) -> bool:
     """A guild and a channel, or messages whose author has an ``isBot``."""
     return sample.has("guild", "channel") or sample.has("channel", "messages.author.isBot")
@@ -48,6 +54,8 @@ def _message(value: Any, ref: SourceRef, key: str, notes: SkipLog) -> Iterator[M
     text = value.get("content")
     if not isinstance(text, str):
         raise RecordError("a message without 'content'")
+    notes.marks(value, ref)
+    notes.unread(value, ref, _KEYS)
     for name in ("attachments", "embeds", "stickers"):
         if isinstance(value.get(name), list) and value[name]:
             notes.add(f"{name}, not read", ref, len(value[name]))

@@ -25,6 +25,11 @@ BLOCKS = frozenset(
 _TAG = re.compile(r"<(?:(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9]*)(?:[\s/][^<>]*)?|[!?][^<>]*)>")
 
 
+_KEYS = frozenset(
+    ("header", "title", "titleUrl", "time", "products", "activityControls", "safeHtmlItem", "attachedFiles")
+)
+
+
 class Activity(NamedTuple):
     """A prompt and its answer, ``""`` where the export holds none."""
 
@@ -75,6 +80,8 @@ def _activity(record: JsonRecord, notes: SkipLog) -> Activity | Problem | None:
     title = value.get("title") if isinstance(value, dict) else None
     if not isinstance(title, str):
         return Problem(what="an activity without a title", where=str(ref))
+    notes.marks(value, ref)
+    notes.unread(value, ref, _KEYS)
     if not _is_gemini(str(value.get("header"))):
         notes.add("activity of another product, not read", ref)
         return None

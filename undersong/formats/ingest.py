@@ -168,7 +168,7 @@ class _IngestRun:
                     count.failed = True
                     yield _file_problem(error)
             yield from _packed(opened, count)
-            if count.formats or not opened.packed:
+            if count.formats or not (opened.packed or opened.encrypted):
                 yield from self._explain_nothing_read(opened.name, count, candidate)
         except InputError as error:
             yield _file_problem(error)
@@ -204,13 +204,22 @@ class _IngestRun:
             if self.bytes_read is not None:
                 self.bytes_read.tell(opened)
             if isinstance(item, Conversation):
-                count.messages += self.spool.add(item, self.number)
-                yield from self.spool.take_whole()
+                yield from self._store(item, form, count)
             elif isinstance(item, InputFile):
                 self.companions[item.name] = item.size
                 yield item
             elif _is_reported(item, count):
                 yield item
+
+    def _store(self, part: Conversation, form: Format, count: _Count) -> Iterator[Gathered]:
+        """Put a conversation or a part of one into the spool, and say where it cannot be kept under its id."""
+        distinct, remark = self.spool.distinct(part, self.number) if form.whole else (part, "")
+        if distinct is not None:
+            count.messages += self.spool.add(distinct, self.number)
+            yield from self.spool.take_whole()
+        if remark:
+            note = Problem(what=remark, where=str(part.source_ref or count.name), kind="note")
+            yield from (problem for problem in (note,) if _is_reported(problem, count))
 
     def _format(self, source: TextSource) -> Format | None:
         if self.wanted is None:
@@ -332,7 +341,14 @@ def _no_file(path: Path, name: str) -> Problem:
 
 
 def _packed(opened: OpenInput, count: _Count) -> Iterator[Problem]:
-    """Archives inside an archive are not unpacked; one that holds nothing else could not be read."""
+    """Members of an archive that are not read: packed ones, those that need a password, and those of other endings."""
+    if opened.encrypted:
+        what = f"{counted(len(opened.encrypted), 'member')} encrypted, not read: {_first(opened.encrypted)}"
+        remedy = "unpack it with its password and give the files"
+        yield Problem(what=what, where=opened.name, remedy=remedy, kind="file")
+    if opened.others:
+        what = f"{counted(len(opened.others), 'member')} of another ending, not read: {_first(opened.others)}"
+        yield Problem(what=what, where=opened.name, kind="note")
     if opened.packed:
         packed = counted(len(opened.packed), "packed member")
         what, remedy = f"{packed} inside the ZIP, not read: {_first(opened.packed)}", "unpack it and give the files"

@@ -17,6 +17,34 @@ from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Message, Problem, SourceRef, ToolResult
 
+_KEYS = frozenset(
+    ("id", "role", "content", "source", "model", "tool_calls", "tool_call_id", "function", "error", "metadata")
+)
+_SAMPLE_KEYS = frozenset(
+    (
+        "id",
+        "epoch",
+        "uuid",
+        "input",
+        "target",
+        "choices",
+        "messages",
+        "output",
+        "scores",
+        "metadata",
+        "store",
+        "events",
+        "model_usage",
+        "error",
+        "attachments",
+        "started_at",
+        "completed_at",
+        "events_data",
+        "timelines",
+        "limit",
+    )
+)  # input and output repeat messages
+
 
 def sniff(sample: FormatSample) -> bool:
     """A log with its ``eval`` and ``plan``, or a sample with its epoch and messages."""
@@ -40,6 +68,7 @@ def _log(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
     if not isinstance(listed, list):
         yield Problem(what="a sample without a list of 'messages'", where=str(ref))
         return
+    notes.unread(value, ref, _SAMPLE_KEYS)
     if isinstance(value.get("error"), dict):
         notes.add("sample that ended in an error, read as far as it goes", ref)
     output = value["output"] if isinstance(value.get("output"), dict) else {}
@@ -69,9 +98,9 @@ def _message(item: Any, key: str, model: str | None, ref: SourceRef, notes: Skip
     if role is None:
         raise RecordError("a message without a known 'role'")
     parts = values.blocks(item.get("content"))
-    others = [str(part.get("type")) for part in parts if part.get("type", "text") not in ("text", "reasoning")]
-    if others:
-        notes.add("image or other content that is not text, not read", ref, len(others))
+    notes.marks(item, ref)
+    notes.unread(item, ref, _KEYS)
+    notes.blocks(parts, ref, ("text", "reasoning"))
     text = values.text([part for part in parts if part.get("type", "text") == "text"]) or ""
     thoughts = [str(part.get("reasoning")) for part in parts if part.get("type") == "reasoning"]
     is_model = role == "assistant"

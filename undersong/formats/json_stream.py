@@ -44,6 +44,21 @@ def records(source: TextSource, lists: Iterable[str] = ()) -> Iterator[JsonRecor
         yield from _from_document(source, frozenset(lists))
 
 
+def around(source: TextSource, lists: Iterable[str]) -> dict[str, Any]:
+    """What a top-level object holds beside the arrays under the keys in ``lists``; empty for any other input."""
+    cutter = _ElementScanner(frozenset(lists))
+    for chunk in source.chunks():
+        for _ in cutter.feed(chunk):
+            pass
+        if cutter.value:
+            break
+    try:
+        value, _ = decode(b"".join(cutter.frame))
+    except RecordError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def read_records(
     source: TextSource,
     lists: Iterable[str],
@@ -295,6 +310,7 @@ class _ElementScanner:
         self.prefix = ""
         self.in_string = self.escaped = self.streamed = False
         self.parts: list[bytes] = []
+        self.frame: list[bytes] = []  # what stands around the streamed arrays of the first value
         self.size = 0
         self.tail = b""
         self.fault = ""
@@ -360,6 +376,8 @@ class _ElementScanner:
             self.depth -= 1
             self.level = 0
         self._next(chunk, at)
+        if self.streamed and not self.level:
+            self.parts.append(b"]")
 
     def _open(self, token: bytes, chunk: bytes, at: int) -> None:
         self.depth += 1
@@ -374,6 +392,8 @@ class _ElementScanner:
             name = key[1].decode("utf-8", "replace") if key else ""
             if name in self.lists:
                 self.streamed = True
+                self._keep(chunk[self.consumed : at])
+                self._frame()
                 self._enter(f"/{name}", chunk, at)
 
     def _enter(self, prefix: str, chunk: bytes, at: int) -> None:
@@ -397,6 +417,8 @@ class _ElementScanner:
 
     def _piece(self) -> Iterator[JsonElement]:
         data = b"".join(self.parts)
+        if self.streamed and not self.level:
+            self._frame()
         text = data.lstrip(b", \t\r\n" if not self.level else None)
         wanted = self.fault or (text and (self.level or not self.streamed))
         if wanted:
@@ -406,6 +428,10 @@ class _ElementScanner:
                 self._pointer(), self.start + skipped, line, b"" if self.fault else text.rstrip(), self.fault
             )
             self.index += 1
+
+    def _frame(self) -> None:
+        if not self.value and not self.fault:
+            self.frame += self.parts
 
     def _count_lines(self, chunk: bytes, to: int) -> None:
         self.lines += chunk.count(b"\n", self.counted, to)

@@ -14,6 +14,7 @@ from undersong.formats.json_stream import (
     BOM,
     LIMIT,
     JsonRecord,
+    around,
     decoded,
     input_lines,
     is_lines,
@@ -84,7 +85,40 @@ class _CommonLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     time: str | None = None
 
 
-_decode_line = msgspec.json.Decoder(JsonlLine).decode
+_READ = frozenset(
+    (
+        *JsonlLine.__struct_fields__,
+        "tier",
+        "state",
+        "traits",
+        "indicators",
+        "signals",
+        "flags",
+        "triage",
+        "judge",
+        "sampled",
+        "reasons",
+        "width",
+        "reason",
+        "hits",
+        "labels",
+        "hard_constraints",
+        "loops",
+        "deference",
+        "engines",
+        "spans",
+        "judge_hash",
+        "source_ref",
+        "reading",
+        "bands",
+        "domain",
+        "scale",
+        "answer",
+        "quotes",
+        "confidence",
+    )
+)  # the rest are keys of our own rows, which hold none of the conversation's words
+_decode = msgspec.json.Decoder().decode
 _decode_common = msgspec.json.Decoder(_CommonLine).decode
 
 
@@ -135,8 +169,17 @@ def _runs(items: Iterable[Item | Message]) -> Iterator[Item]:
 
 
 def _from_document(source: TextSource, notes: SkipLog) -> Iterator[Item | Message]:
+    """The messages of a document; what stands around a list of them says which conversation it is."""
+    outer = JsonlLine()
+    if any(path[:1] == ("messages",) for path in FormatSample(source).keys):
+        value = around(source, _LISTS)
+        notes.unread(value, SourceRef(file=source.name), _READ)
+        outer = _fields(value)
+    key, about = _conversation(outer) or values.name(outer.id) or source.stem, _about(outer)
     for record in records(source, _LISTS):
-        yield from _record(record, source.stem, notes)
+        for item in _record(record, key, notes):
+            yield _part(key, [item], about) if about and isinstance(item, Message) else item
+            about = {}
 
 
 def _from_lines(source: TextSource, notes: SkipLog) -> Iterator[Item | Message]:
@@ -158,7 +201,7 @@ def _line(line: bytes | None, ref: SourceRef, stem: str, notes: SkipLog) -> Iter
         if not line.isascii():
             line.decode()  # of keys that are not read nobody else looks at the bytes
         if not too_deep(line):
-            return _record(JsonRecord(_decode_line(line), ref), stem, notes)
+            return _record(JsonRecord(_decode(line), ref), stem, notes)
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass  # no message, or no strict JSON: it is decoded as any other JSON
     return (item for record in decoded(line, ref, "line", 0) for item in _record(record, stem, notes))
@@ -200,6 +243,7 @@ def _record(record: JsonRecord | Problem, stem: str, notes: SkipLog) -> Iterator
         return
     try:
         value = _fields(record.value)
+        _note(record.value, record.ref, notes)
         if isinstance(value.messages, list):
             yield from _whole(value, record.ref, inside(record.ref, "messages"), stem, notes)
             return
@@ -210,6 +254,11 @@ def _record(record: JsonRecord | Problem, stem: str, notes: SkipLog) -> Iterator
         yield Problem(what=error.what, where=str(record.ref), remedy=error.remedy)
 
 
+def _note(value: Mapping[str, Any], ref: SourceRef, notes: SkipLog) -> None:
+    notes.marks(value, ref)
+    notes.unread(value, ref, _READ)
+
+
 def _whole(value: JsonlLine, ref: SourceRef, list_ref: SourceRef, stem: str, notes: SkipLog) -> Iterator[Item]:
     """A record that is a whole conversation: its messages, and what it says beside them."""
     key = _conversation(value) or values.name(value.id) or f"{stem}-{_number(ref)}"
@@ -217,7 +266,9 @@ def _whole(value: JsonlLine, ref: SourceRef, list_ref: SourceRef, stem: str, not
     for index, item in enumerate(value.messages):
         place = inside(list_ref, index)
         try:
-            messages.append(_message(_fields(item), place, key, notes))
+            line = _fields(item)
+            _note(item, place, notes)
+            messages.append(_message(line, place, key, notes))
         except RecordError as error:
             yield Problem(what=f"message {index}: {error.what}", where=str(place), remedy=error.remedy)
     if messages:
@@ -261,7 +312,7 @@ def _message(value: JsonlLine, ref: SourceRef, conversation: str, notes: SkipLog
         position=_position(value.position, ref, notes),
         author=own_author(conversation, author) if agent == author else author,
         role=role,
-        text=_text(value),
+        text=_text(value, ref, notes),
         agent=agent or (author if role == "agent" else ""),
         time=_time(value, ref, notes),
         source_ref=ref,
@@ -277,6 +328,11 @@ def _details(value: JsonlLine, ref: SourceRef, notes: SkipLog) -> dict[str, Any]
     )  # fmt: skip
     if given_values.count(None) == len(given_values):
         return {}
+    calls = values.convert_list(value.tool_calls, values.tool_call)
+    results = values.convert_list(value.tool_results, values.tool_result)
+    listed = (each for each in (value.tool_calls, value.tool_results) if isinstance(each, list))
+    if missed := sum(map(len, listed)) - len(calls) - len(results):
+        notes.add("call or result of a tool in an unknown form, not read", ref, missed)
     latency = values.seconds(value.latency)
     return {
         "reply_to": values.name(value.reply_to),
@@ -286,15 +342,17 @@ def _details(value: JsonlLine, ref: SourceRef, notes: SkipLog) -> dict[str, Any]
         "latency": latency if latency is not None else values.seconds(value.latency_ms, 1e3),
         "tokens": values.count(value.tokens),
         "observed": _observed(value.observed, ref, notes),
-        "tool_calls": values.convert_list(value.tool_calls, values.tool_call),
-        "tool_results": values.convert_list(value.tool_results, values.tool_result),
+        "tool_calls": calls,
+        "tool_results": results,
         "thinking": values.string(value.thinking) or "",
     }
 
 
-def _text(value: JsonlLine) -> str:
+def _text(value: JsonlLine, ref: SourceRef, notes: SkipLog) -> str:
     content = value.content if value.text is None else value.text
     text = values.text(content)
+    if not isinstance(content, str):
+        notes.blocks(content, ref)
     if text is None:
         if content is None and (value.tool_calls or value.tool_results):
             return ""

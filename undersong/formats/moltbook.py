@@ -16,6 +16,11 @@ from undersong.models import Conversation, Message, Problem, SourceRef
 NOBODY = "(unknown)"  # the source names no author; not an identity, so never merged across threads
 
 
+_KEYS = frozenset(
+    ("id", "title", "content", "author", "created_at", "parent_id", "replies", "comments", "submolt", "url", "post_id")
+)
+
+
 def sniff(sample: FormatSample) -> bool:
     """A post with comments, or a thread of posts, comments and replies."""
     if sample.has("comments") and sample.any_of("submolt", "comments.author", "comments.parent_id", "post.submolt"):
@@ -78,7 +83,10 @@ def _comments(
         try:
             message = _message(value, place, key, parent, notes)
             above = message.id or parent
-            messages.setdefault(message.id or f"\0{len(messages)}", message)
+            first = messages.get(message.id)
+            again = first is not None and (first.author, first.text) == (message.author, message.text)
+            if not again:
+                messages.setdefault(message.id if first is None and message.id else f"\0{len(messages)}", message)
         except RecordError as error:
             yield Problem(what=f"comment: {error.what}", where=str(place))
         if isinstance(replies, list):
@@ -89,6 +97,8 @@ def _comments(
 def _message(value: Any, ref: SourceRef, key: str, parent: str | None, notes: SkipLog) -> Message:
     if not isinstance(value, dict):
         raise RecordError("not an object")
+    notes.marks(value, ref)
+    notes.unread(value, ref, _KEYS)
     text = _text(value)
     if text is None:
         raise RecordError("no text")

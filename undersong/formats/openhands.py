@@ -12,7 +12,7 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.agent_log import AgentLog, as_object, printed
+from undersong.formats.agent_log import AgentLog, as_object
 from undersong.formats.json_stream import elements, problems_of, records
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
@@ -21,6 +21,33 @@ from undersong.models import Problem, SourceRef, ToolCall, ToolResult
 
 LISTS = ("history", "events", "trajectory")
 _TOOLS = {"run": "execute_bash", "run_ipython": "execute_ipython_cell", "edit": "str_replace_editor"}
+_KEYS = frozenset(
+    (
+        "action",
+        "args",
+        "observation",
+        "content",
+        "extras",
+        "source",
+        "message",
+        "timestamp",
+        "id",
+        "cause",
+        "kind",
+        "llm_message",
+        "thought",
+        "reasoning_content",
+        "tool_call_id",
+        "tool_name",
+        "error",
+        "rejection_reason",
+        "llm_metrics",
+        "tool_call_metadata",
+        "tool_call",
+        "summary",
+        "thinking_blocks",
+    )
+)  # message and the metadata repeat what args or content say
 _SILENT = frozenset({"system", "recall", "change_agent_state", "null", "condensation", "state"})
 
 
@@ -70,6 +97,8 @@ class _EventLog:
     def add_event(self, event: Any, ref: SourceRef) -> None:
         if not isinstance(event, dict):
             raise RecordError("an event that is not an object")
+        self.notes.marks(event, ref)
+        self.notes.unread(event, ref, _KEYS)
         if isinstance(event.get("action"), str):
             self._action(event, ref)
         elif isinstance(event.get("observation"), str):
@@ -85,12 +114,17 @@ class _EventLog:
         thought = values.string(args.get("thought")) or ""
         if kind == "message":
             role = "user" if event.get("source") == "user" else "assistant"
+            self.notes.blocks(args.get("content"), ref)
+            if args.get("image_urls"):
+                self.notes.add(values.BLOCK, ref)
             text = values.text(args.get("content")) or values.string(event.get("message")) or ""
             self.log.say(role, text, ref, time=time)
         elif kind == "think":
             self.log.think(thought)
         elif kind == "finish":
-            text = values.string(args.get("final_thought")) or thought or values.string(event.get("message")) or ""
+            final = values.string(args.get("final_thought"))
+            text = final or thought or values.string(event.get("message")) or ""
+            self.log.think(thought if final and thought != final else None)
             self.log.say("assistant", text, ref, time=time)
         elif kind in _SILENT:
             self.notes.add(f"action {kind[:40]!r}, read as no message", ref)
@@ -108,7 +142,7 @@ class _EventLog:
         code = metadata.get("exit_code", extras.get("exit_code"))
         failed = True if kind == "error" else _failed(code)
         result = ToolResult(
-            text=printed(event.get("content")), call_id=values.name(event.get("cause")), is_error=failed
+            text=values.printed(event.get("content")), call_id=values.name(event.get("cause")), is_error=failed
         )
         self.log.answer(result, ref, time=self.notes.time(event.get("timestamp"), ref), tool=_TOOLS.get(kind, kind))
 
@@ -120,13 +154,16 @@ class _EventLog:
             message = as_object(event.get("llm_message"))
             role = "user" if event.get("source") == "user" else "assistant"
             self.log.think(message.get("reasoning_content") if role == "assistant" else None)
+            self.notes.blocks(message.get("content"), ref)
             self.log.say(role, values.text(message.get("content")) or "", ref, time=time)
         elif kind == "ActionEvent":
             self.log.think(event.get("reasoning_content"))
             action = as_object(event.get("action"))
             thought = values.text(event.get("thought")) or ""
             if tool == "finish":
-                self.log.say("assistant", values.string(action.get("message")) or thought, ref, time=time)
+                words = values.string(action.get("message"))
+                self.log.think(thought if words else None)
+                self.log.say("assistant", words or thought, ref, time=time)
                 return
             rest = {key: value for key, value in action.items() if key != "kind" and value is not None}
             self.log.say("assistant", thought, ref, calls=(ToolCall(name=tool, id=call_id, input=rest),), time=time)
@@ -142,7 +179,7 @@ class _EventLog:
         if failed is None and isinstance(error, bool):
             failed = error
         content = next((observation[key] for key in ("content", "output") if observation.get(key) is not None), None)
-        text = printed(content if content is not None else event.get("error", event.get("rejection_reason")))
+        text = values.printed(content if content is not None else event.get("error", event.get("rejection_reason")))
         tool = values.name(event.get("tool_name")) or "tool"
         result = ToolResult(text=text, call_id=values.name(event.get("tool_call_id")), is_error=failed)
         self.log.answer(result, ref, time=self.notes.time(event.get("timestamp"), ref), tool=tool)

@@ -1,38 +1,67 @@
 """Traces of language-model calls: OTLP/JSON with the GenAI conventions, and spans as Phoenix exports them.
 
-Each call repeats the whole conversation so far. The calls of one conversation, in the order of time, are merged by what
-they share at the beginning, so that every message is read once. Read are the attributes of OpenTelemetry's GenAI
-conventions (``gen_ai.input.messages``, on a span or its event), the older ``gen_ai.prompt.N.content`` of OpenLLMetry,
-and ``llm.input_messages.N.message.content`` of OpenInference.
+Each call repeats the whole conversation so far; ``calls`` merges them. Read are the attributes of OpenTelemetry's GenAI
+conventions (``gen_ai.input.messages``, on a span, its event or a log record), the events and attributes that they had
+before (``gen_ai.user.message``, ``gen_ai.prompt``), the numbered ``gen_ai.prompt.N.content`` of OpenLLMetry,
+``llm.input_messages.N.message.content`` of OpenInference and ``ai.prompt.messages`` of Vercel's AI SDK.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
+from undersong.formats.calls import (
+    NOT_CAPTURED,
+    CallLog,
+    ModelCall,
+    Utterance,
+    chat_utterances,
+    nanoseconds,
+    read_calls,
+)
 from undersong.formats.json_stream import JsonRecord, decode, elements, records
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
-from undersong.formats.values import SkipLog, inside
-from undersong.models import Conversation, Message, Problem, Role, SourceRef, ToolCall, ToolResult
+from undersong.formats.values import SkipLog
+from undersong.models import Problem, Role, SourceRef, ToolCall, ToolResult
 
-LONGEST_CUT = 500  # messages: how much of a history that was cut at its beginning is looked for
 MOST_MESSAGES = 10_000  # numbered attributes of one call; beyond, the numbers are nonsense
-GROUPS = ("gen_ai.conversation.id", "session.id")
+GROUPS = (
+    "gen_ai.conversation.id", "session.id", "langfuse.session.id", "traceloop.association.properties.session_id",
+)  # fmt: skip
 MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 NAMES = ("gen_ai.agent.name",)
 LISTS = (
     ("gen_ai.system_instructions", "system"),
     ("gen_ai.input.messages", "user"),
     ("gen_ai.output.messages", "assistant"),
-)
+    ("gen_ai.prompt", "user"),
+    ("gen_ai.completion", "assistant"),
+    ("ai.prompt.messages", "user"),
+    ("ai.response.text", "assistant"),
+)  # as the conventions have them today; before 2025; as Vercel's AI SDK has them
+CURRENT = frozenset(name for name, _ in LISTS[:3])
+READ = frozenset(
+    (
+        "input.value",
+        "output.value",
+        "llm.invocation_parameters",
+        "gen_ai.tool.definitions",
+        "llm.tools",
+        "ai.prompt",
+        "ai.response.toolCalls",
+    )
+)  # repeat what the messages say, or say what a model may call
+_EVENT = re.compile(r"gen_ai\.(?:(system|user|assistant|tool)\.message|choice)")
+_PARTS = frozenset(("text", "refusal", "tool_call", "tool_call_response", "reasoning"))
+_MESSAGE_KEYS = frozenset(("role", "parts", "content", "name", "finish_reason", "tool_calls"))
 NUMBERED = (
     (re.compile(r"gen_ai\.prompt\.(\d{1,5})\.(.+)"), "user"),
     (re.compile(r"llm\.input_messages\.(\d{1,5})\.message\.(.+)"), "user"),
@@ -42,108 +71,129 @@ NUMBERED = (
 _PART = re.compile(r"contents\.(\d{1,5})\.message_content\.text")
 
 
-class Utterance(NamedTuple):
-    """What one call says that somebody said; two are the same message where role, words and tools are."""
-
-    role: Role
-    text: str
-    name: str | None = None
-    calls: tuple[ToolCall, ...] = ()
-    results: tuple[ToolResult, ...] = ()
-    thinking: str = ""
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What makes it the same as another; a thought is not always repeated."""
-        calls = tuple((call.name, msgspec.json.encode(call.input, order="sorted")) for call in self.calls)
-        return self.role, self.text.strip(), calls, tuple(result.text for result in self.results)
-
-
-class ModelCall(NamedTuple):
-    """A span of a call: its messages before and after, its time, model and place."""
-
-    start: int
-    end: int
-    attributes: Mapping[str, Any]
-    before: list[Utterance]
-    after: list[Utterance]
-    ref: SourceRef
-    span: str
-
-
 def sniff(sample: FormatSample) -> bool:
     """Spans of OTLP, or of Phoenix: a trace id in a ``context`` beside ``attributes``."""
-    if any(path[0] == "resourceSpans" for path in sample.keys):
+    if any(path[0] in ("resourceSpans", "resourceLogs") for path in sample.keys):
         return True
     return sample.has("context.trace_id", "attributes") or sample.has("context.trace_id", "span_kind")
 
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation for each conversation id, session id or, without either, trace."""
-    notes, calls = SkipLog(), defaultdict[str, list[ModelCall]](list)
+    notes = SkipLog()
+    yield from read_calls(_calls(source, notes), CallLog("otel"), notes)
+
+
+def _calls(source: TextSource, notes: SkipLog) -> Iterator[Item | tuple[str, ModelCall]]:
     for record in records(source, ("spans", "data")):
         if isinstance(record, Problem):
             yield record
             continue
         for span, place in _spans(record):
             try:
-                key, call = _call(span, place, notes)
+                call = _call(span, place, notes)
             except RecordError as error:
                 yield Problem(what=error.what, where=str(place), remedy=error.remedy)
                 continue
             if call is not None:
-                calls[key].append(call)
-    for key, own_calls in calls.items():
-        yield _conversation(key, sorted(own_calls, key=lambda call: (call.start, call.end)))
-    yield from notes.problems()
+                yield call
 
 
 def _spans(record: JsonRecord) -> Iterator[JsonRecord]:
-    """The spans of a record: many in OTLP, one in Phoenix."""
-    value, ref = record
-    resources = value.get("resourceSpans") if isinstance(value, dict) else None
-    if not isinstance(resources, list):
+    """The spans of a record: many in OTLP, one in Phoenix; the log records of one span stand for it."""
+    value = record.value
+    listed = value if isinstance(value, dict) else {}
+    if not isinstance(listed.get("resourceSpans"), list) and not isinstance(listed.get("resourceLogs"), list):
         yield record
         return
-    for resource, at in elements(resources, ref, "resourceSpans"):
-        scopes = resource.get("scopeSpans") if isinstance(resource, dict) else None
-        for scope, below in elements(scopes if isinstance(scopes, list) else (), at, "scopeSpans"):
-            spans = scope.get("spans") if isinstance(scope, dict) else None
-            yield from elements(spans if isinstance(spans, list) else (), below, "spans")
+    for steps in (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")):
+        below = [record]
+        for step in steps:
+            lists = [(each.value.get(step), each.ref) for each in below if isinstance(each.value, dict)]
+            below = [item for inner, place in lists if isinstance(inner, list) for item in elements(inner, place, step)]
+        yield from below if steps[0] == "resourceSpans" else _by_span(below)
 
 
-def _call(span: Any, ref: SourceRef, notes: SkipLog) -> tuple[str, ModelCall | None]:
-    """The conversation of a span and the call in it; None for a span that is no call of a model."""
+def _by_span(log_records: Iterable[JsonRecord]) -> Iterator[JsonRecord]:
+    """A span for the log records of each: the events of the conventions that are logged instead."""
+    spans = dict[tuple[str, str], JsonRecord]()
+    span: dict[str, Any]
+    for value, ref in log_records:
+        if not isinstance(value, dict):
+            yield JsonRecord(value, ref)
+            continue
+        key = str(value.get("traceId")), str(value.get("spanId") or ref)
+        time = value.get("timeUnixNano") or value.get("observedTimeUnixNano")
+        span = {"traceId": value.get("traceId"), "spanId": value.get("spanId"), "startTimeUnixNano": time, "events": []}
+        span = spans.setdefault(key, JsonRecord(span, ref)).value
+        name = value.get("eventName") or _attributes(value.get("attributes")).get("event.name")
+        body = _typed(value.get("body"))
+        span["events"].append({"name": name, "attributes": value.get("attributes"), "body": body})
+        span["endTimeUnixNano"] = time
+    yield from spans.values()
+
+
+def _call(span: Any, ref: SourceRef, notes: SkipLog) -> tuple[str, ModelCall] | None:
+    """The conversation of a span and the call in it; None for a span that is no call of a model, which is noted."""
     if not isinstance(span, dict):
         raise RecordError("a span that is not an object")
     attributes = _attributes(span.get("attributes"))
-    for event in span.get("events") or () if isinstance(span.get("events"), list) else ():
+    events = span.get("events")
+    happened = list[tuple[str, Any]]()
+    for event in events if isinstance(events, list) else ():
         if isinstance(event, dict):
-            attributes = _attributes(event.get("attributes")) | attributes
-    kind = str(
-        attributes.get("gen_ai.operation.name") or attributes.get("openinference.span.kind") or span.get("span_kind")
-    )
-    before, after = _utterances(attributes)
+            own = _attributes(event.get("attributes"))
+            happened.append((str(event.get("name")), event["body"] if isinstance(event.get("body"), dict) else own))
+            attributes = own | attributes
+    before, after = _utterances(attributes, ref, notes)
     if not before and not after:
-        if kind.lower() in ("chat", "text_completion", "generate_content", "llm"):
-            notes.add("call of a model whose messages were not captured: switch on the capture of content", ref)
-        return "", None
+        before, after = _of_events(happened, ref, notes)
+    kind = attributes.get("gen_ai.operation.name") or attributes.get("openinference.span.kind") or span.get("span_kind")
+    if not before and not after:
+        is_model = str(kind).lower() in ("chat", "text_completion", "generate_content", "llm")
+        notes.add(NOT_CAPTURED if is_model else "span that is no call of a model, not read", ref)
+        return None
+    notes.unread({key: value for key, value in attributes.items() if not _is_read(key)}, ref, frozenset())
     context = span["context"] if isinstance(span.get("context"), dict) else {}
     trace = values.name(span.get("traceId")) or values.name(context.get("trace_id")) or str(ref)
     key = next((name for group in GROUPS if (name := values.name(attributes.get(group)))), trace)
     start, end = (
-        _nanoseconds(span, names) for names in (("startTimeUnixNano", "start_time"), ("endTimeUnixNano", "end_time"))
+        next((nanoseconds(span[name]) for name in names if span.get(name) is not None), 0)
+        for names in (("startTimeUnixNano", "start_time"), ("endTimeUnixNano", "end_time"))
+    )
+    model, name = (
+        next((text for each in names if (text := values.string(attributes.get(each)))), None)
+        for names in (MODELS, NAMES)
     )
     span_id = values.name(span.get("spanId")) or values.name(context.get("span_id")) or ""
-    return key, ModelCall(start, end, attributes, before, after, ref, f"{trace}/{span_id}")
+    return key, ModelCall(start, end, before, after, ref, model, name, f"{trace}/{span_id}")
 
 
-def _nanoseconds(span: dict[str, Any], names: tuple[str, str]) -> int:
-    value = next((span[name] for name in names if span.get(name) is not None), None)
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
-        return int(value)
-    moment = values.time_or_none(value)
-    return 0 if moment is None else int(moment.timestamp() * 1e6) * 1000
+def _is_read(name: str) -> bool:
+    if name in READ or name in (*GROUPS, *MODELS, *NAMES) or name in dict(LISTS):
+        return True
+    return any(pattern.fullmatch(name) for pattern, _ in NUMBERED)
+
+
+def _of_events(
+    events: list[tuple[str, Any]], ref: SourceRef, notes: SkipLog
+) -> tuple[list[Utterance], list[Utterance]]:
+    """The messages of the older conventions, each an event: ``gen_ai.user.message`` and its like, ``gen_ai.choice``."""
+    before, after = list[Utterance](), list[Utterance]()
+    for name, body in events:
+        match = _EVENT.fullmatch(name)
+        if match is None:
+            continue
+        inner = body["message"] if isinstance(body.get("message"), dict) else body
+        role = "assistant" if match[1] is None else match[1]
+        message = {key: inner[key] for key in ("content", "tool_calls", "name") if key in inner}
+        message |= {"role": role, "tool_call_id": inner.get("id")}
+        problems = list[Problem]()
+        side = after if match[1] is None else before
+        side += chat_utterances([message], ref, notes, problems)
+        for problem in problems:
+            notes.add(f"event with {problem.what}, not read", ref)
+    return before, after
 
 
 def _attributes(value: Any) -> dict[str, Any]:
@@ -185,12 +235,15 @@ def _typed(value: Any) -> Any:
     return int(inner) if kind == "intValue" and str(inner).lstrip("-").isdigit() else inner
 
 
-def _utterances(attributes: Mapping[str, Any]) -> tuple[list[Utterance], list[Utterance]]:
+def _utterances(
+    attributes: Mapping[str, Any], ref: SourceRef, notes: SkipLog
+) -> tuple[list[Utterance], list[Utterance]]:
     """The messages before a call and those of its answer."""
     before, after = list[Utterance](), list[Utterance]()
     for name, role in LISTS:
         side = after if role == "assistant" else before
-        side += _listed(attributes.get(name), "system" if role == "system" else None)
+        if name in CURRENT or not side:
+            side += _listed(attributes.get(name), values.ROLES[role], ref, notes)
     for pattern, role in NUMBERED:
         side = after if role == "assistant" else before
         if not side or role == "assistant":
@@ -198,24 +251,32 @@ def _utterances(attributes: Mapping[str, Any]) -> tuple[list[Utterance], list[Ut
     return before, after
 
 
-def _listed(value: Any, role: Role | None) -> Iterator[Utterance]:
-    """Messages with parts, as the conventions have them: a JSON text or its value."""
+def _listed(value: Any, role: Role, ref: SourceRef, notes: SkipLog) -> Iterator[Utterance]:
+    """Messages with parts, as the conventions have them: a JSON text or its value; other text is what ``role`` says."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         value, _ = decode(value.encode())
-    if role == "system" and isinstance(value, str | list):
-        if text := _part_text(value if isinstance(value, list) else [value]):
-            yield Utterance("system", text)
+    if isinstance(value, str) and value:
+        yield Utterance(role, value)
+    if role == "system" and isinstance(value, list):
+        yield from (spoken for spoken in (_of_parts(role, None, value, ref, notes),) if spoken.text)
         return
-    for message in value if isinstance(value, list) else ():
+    listed = [value] if isinstance(value, dict) else value
+    for message in listed if isinstance(listed, list) else ():
         if not isinstance(message, dict):
             continue
-        own_role = values.role(message.get("role")) or "user"
+        notes.unread(message, ref, _MESSAGE_KEYS)
+        own_role = values.role(message.get("role")) or role
         content = message.get("parts", message.get("content"))
         parts: list[Any] = [content] if isinstance(content, str) else content if isinstance(content, list) else []
-        yield _of_parts(own_role, values.string(message.get("name")), parts)
+        calls = message.get("tool_calls")
+        utterance = _of_parts(own_role, values.string(message.get("name")), parts, ref, notes)
+        yield utterance._replace(calls=(*utterance.calls, *values.convert_list(calls, values.tool_call)))
 
 
-def _of_parts(role: Role, name: str | None, parts: list[Any]) -> Utterance:
+def _of_parts(role: Role, name: str | None, parts: list[Any], ref: SourceRef, notes: SkipLog) -> Utterance:
+    for part in parts:
+        if isinstance(part, dict) and part.get("type", "text") not in _PARTS:
+            notes.add(values.block_name(part), ref)
     typed = [part for part in parts if isinstance(part, dict)]
     calls = tuple(
         ToolCall(name=called, id=values.name(part.get("id")), input=part.get("arguments"))
@@ -234,9 +295,9 @@ def _of_parts(role: Role, name: str | None, parts: list[Any]) -> Utterance:
 
 def _part_text(parts: list[Any]) -> str:
     texts = [
-        part if isinstance(part, str) else part.get("content", part.get("text"))
+        part if isinstance(part, str) else part.get("content", part.get("text", part.get("refusal")))
         for part in parts
-        if isinstance(part, str) or (isinstance(part, dict) and part.get("type", "text") == "text")
+        if isinstance(part, str) or (isinstance(part, dict) and part.get("type", "text") in ("text", "refusal"))
     ]
     return "\n\n".join(text for text in texts if isinstance(text, str) and text)
 
@@ -268,48 +329,3 @@ def _numbered_calls(fields: Mapping[str, Any]) -> Iterator[ToolCall]:
                 break
         else:
             return
-
-
-def _conversation(key: str, calls: list[ModelCall]) -> Conversation:
-    """The messages of the calls: each call adds what it does not share with those before it."""
-    messages, keys = list[Message](), list[tuple[Any, ...]]()
-    for call in calls:
-        utterances = [(utterance, False) for utterance in call.before] + [(utterance, True) for utterance in call.after]
-        shared = _overlap(keys, [utterance.key for utterance, _ in utterances])
-        for utterance, is_answer in utterances[shared:]:
-            keys.append(utterance.key)
-            messages.append(_message(utterance, key, len(messages), call, is_answer))
-    return Conversation(id=key, source_format="otel", messages=tuple(messages), source_ref=calls[0].ref)
-
-
-def _overlap(keys: list[tuple[Any, ...]], new: list[tuple[Any, ...]]) -> int:
-    """How many of a call's messages are known: all that it has up to the last that agrees, from the beginning or,
-    where the history was cut, from the end of what is known."""
-    shared = 0
-    while shared < min(len(keys), len(new)) and keys[shared] == new[shared]:
-        shared += 1
-    if shared == len(keys) or shared == len(new):
-        return shared
-    cut = next((size for size in range(min(len(keys), len(new), LONGEST_CUT), 0, -1) if keys[-size:] == new[:size]), 0)
-    return max(shared, cut)
-
-
-def _message(utterance: Utterance, key: str, position: int, call: ModelCall, is_answer: bool) -> Message:
-    model = next((values.string(call.attributes.get(name)) for name in MODELS if call.attributes.get(name)), None)
-    is_model = utterance.role == "assistant"
-    own_name = next((values.string(call.attributes.get(name)) for name in NAMES if call.attributes.get(name)), None)
-    moment = call.end if is_answer else call.start
-    return Message(
-        id="",
-        conversation=key,
-        position=position,
-        author=utterance.name or (own_name if is_model else None) or utterance.role,
-        role=utterance.role,
-        text=utterance.text,
-        time=values.time_or_none(moment) if moment else None,
-        model=model if is_model and is_answer else None,
-        tool_calls=utterance.calls,
-        tool_results=utterance.results,
-        thinking=utterance.thinking,
-        source_ref=msgspec.structs.replace(inside(call.ref), span=call.span),
-    )

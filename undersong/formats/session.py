@@ -19,6 +19,13 @@ SCHEMA = "undersong.session"
 VERSION = 1
 
 
+_KEYS = frozenset(
+    ("id", "index", "role", "author", "text", "agent_id", "ts", "time", "reply_to", "target", "model", "latency_ms",
+     "tokens", "tool_calls", "tool_results", "code_blocks")
+)  # fmt: skip
+_ABOUT_KEYS = frozenset(("schema", "version", "session", "telemetry", "turns", "context"))
+
+
 def sniff(sample: FormatSample) -> bool:
     """``turns`` beside ``session``, or the name of the schema."""
     return sample.has("turns", "session") or SCHEMA in sample.values_at("schema")
@@ -48,6 +55,7 @@ def _session(record: JsonRecord, fallback: str, beside: Overlay, notes: SkipLog)
         return
     if value.get("version", VERSION) != VERSION:
         notes.add(f"session of a version other than {VERSION}, read as version {VERSION}", ref)
+    notes.unread(value, ref, _ABOUT_KEYS)
     about = value["session"] if isinstance(value.get("session"), dict) else {}
     key = values.name(about.get("id")) or fallback
     own = overlay(value.get("telemetry"))
@@ -86,6 +94,8 @@ def _turn(turn: Any, ref: SourceRef, key: str, index: int, clock: Overlay, notes
     role = values.role(turn.get("role"))
     if role is None:
         raise RecordError("no known role", remedy="'role' is user, assistant, system, tool, participant or agent")
+    notes.marks(turn, ref)
+    notes.unread(turn, ref, _KEYS)
     place = values.count(turn.get("index"))
     place = index if place is None else place
     message_id = values.name(turn.get("id")) or ""

@@ -13,6 +13,9 @@ from undersong.formats.sources import TextSource
 from undersong.formats.values import EMPTY, SkipLog, inside
 from undersong.models import Conversation, Message, Problem, SourceRef, ToolCall, ToolResult
 
+_RECORD_KEYS = frozenset(("conversations", "id", "model", "system"))
+_TURN_KEYS = frozenset(("from", "role", "value", "content", "id", *values.TIMES))
+
 
 def sniff(sample: FormatSample) -> bool:
     """A list ``conversations`` of turns."""
@@ -34,6 +37,10 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
         yield Problem(what="a record without a list of 'conversations'", where=str(ref))
         return
     key = values.name(value.get("id")) or fallback
+    notes.unread(value, ref, _RECORD_KEYS)
+    system = values.string(value.get("system"))
+    if system and turns and isinstance(turns[0], dict):
+        turns = [{"from": "system", "value": system}, *turns]
     model = values.string(value.get("model"))
     if turns and all(isinstance(each, list) for each in turns):
         for index, turn_list in enumerate(elements(turns, ref, "conversations")):
@@ -48,30 +55,35 @@ def _turns_conversation(
     messages: list[Message] = []
     for turn, place in elements(*turns):
         try:
-            fields = _turn(turn)
+            fields = _turn(turn, place, notes)
         except RecordError as error:
             yield Problem(what=error.what, where=str(place))
             continue
         by = model if fields["role"] == "assistant" else None
-        messages.append(Message(id="", conversation=key, position=len(messages), source_ref=place, model=by, **fields))
+        messages.append(Message(conversation=key, position=len(messages), source_ref=place, model=by, **fields))
     if not turns.value:
         notes.add(EMPTY, ref)
     if messages:
         yield Conversation(id=key, source_format="sharegpt", messages=tuple(messages), source_ref=ref)
 
 
-def _turn(turn: Any) -> dict[str, Any]:
+def _turn(turn: Any, ref: SourceRef, notes: SkipLog) -> dict[str, Any]:
     if not isinstance(turn, dict):
         raise RecordError("a turn that is not an object")
+    notes.marks(turn, ref)
+    notes.unread(turn, ref, _TURN_KEYS)
     speaker = turn.get("from", turn.get("role"))
-    text = values.text(turn.get("value", turn.get("content")))
+    content = turn.get("value", turn.get("content"))
+    notes.blocks(content, ref)
+    text = values.text(content)
     if text is None:
         raise RecordError("a turn without text")
     if speaker == "function_call":
         call = ToolCall(name="function", input=text)
-        return {"author": "gpt", "role": "assistant", "text": "", "tool_calls": (call,)}
+        return {"id": "", "author": "gpt", "role": "assistant", "text": "", "tool_calls": (call,)}
     role = values.role(speaker)
     if role is None:
         raise RecordError("a turn without a known speaker", remedy="'from' is human, gpt, system or a tool")
     results = (ToolResult(text=text),) if role == "tool" else ()
-    return {"author": str(speaker).strip(), "role": role, "text": text, "tool_results": results}
+    about = {"id": values.name(turn.get("id")) or "", "time": notes.first_time(turn, ref)}
+    return about | {"author": str(speaker).strip(), "role": role, "text": text, "tool_results": results}

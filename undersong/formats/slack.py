@@ -19,6 +19,24 @@ from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Message, SourceRef
 
 NOBODY = "(unknown)"
+_KEYS = frozenset(
+    (
+        "type",
+        "subtype",
+        "ts",
+        "user",
+        "username",
+        "bot_id",
+        "text",
+        "blocks",
+        "files",
+        "thread_ts",
+        "user_profile",
+        "reactions",
+        "bot_profile",
+        "team",
+    )
+)  # blocks repeat the text
 SPOKEN = frozenset(("", "bot_message", "thread_broadcast", "me_message", "file_comment", "file_share"))
 _MENTION = re.compile(r"<@(\w+)(?:\|([^<>]+))?>")
 _LINK = re.compile(r"<(?:[#!]\w+\|([^<>|]+)|((?:https?|mailto):[^<>|]+)(?:\|([^<>]+))?)>")
@@ -71,8 +89,10 @@ def _message(value: Any, ref: SourceRef, key: str, names: dict[str, str], notes:
     text = values.string(value.get("text")) or ""
     if isinstance(value.get("files"), list) and value["files"]:
         notes.add("attached file, not read", ref, len(value["files"]))
-    elif not text:
+    elif not text and not value.get("attachments"):
         raise RecordError("a message without text")
+    notes.marks(value, ref)
+    notes.unread(value, ref, _KEYS)
     is_bot = bool(value.get("bot_id")) or value.get("subtype") == "bot_message"
     user = values.string(value.get("user"))
     author = names.get(user or "") or values.string(value.get("username")) or user or values.string(value.get("bot_id"))

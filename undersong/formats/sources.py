@@ -123,6 +123,8 @@ class OpenInput(AbstractContextManager["OpenInput"]):
     def __init__(self, path: Path, name: str | None = None) -> None:
         self.name, self.path = printable_path(path) if name is None else name, path
         self.packed: list[str] = []  # archives inside a ZIP, which are not unpacked; filled by sources()
+        self.encrypted: list[str] = []  # members of a ZIP that need a password
+        self.others: list[str] = []  # members of other endings, such as pictures
         try:
             self._handle = _open_seekable(path)
             self.size = self._handle.seek(0, os.SEEK_END)
@@ -171,11 +173,14 @@ class OpenInput(AbstractContextManager["OpenInput"]):
 
     def _members(self, stem: str) -> Iterator[TextSource]:
         members = self._listed()
-        texts = [each for each in members if each.filename.lower().endswith(SUFFIXES) and not each.is_dir()]
+        files = [each for each in members if not each.is_dir()]
+        texts = [each for each in files if each.filename.lower().endswith(SUFFIXES)]
+        self.others = sorted(each.filename for each in files if not each.filename.lower().endswith(SUFFIXES))
         stems: set[str] = set()
         for member in sorted(texts, key=lambda info: info.filename):
             if member.flag_bits & 1:
-                raise self._error("is encrypted", "unpack it with its password and give the files")
+                self.encrypted.append(member.filename)
+                continue
             if member.filename.lower().endswith((".zip", ".gz")):
                 self.packed.append(member.filename)
             if member.filename.lower().endswith((".zip", ".gz")) or member.file_size == 0:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from undersong.formats import Item
@@ -73,7 +74,12 @@ class _Section(NamedTuple):
 def _sessions(source: TextSource, notes: SkipLog) -> Iterator[Any]:
     """The conversations in order; a comment that names another session begins one."""
     name, title, parts = source.stem, None, list[_Section]()
-    for kind, match, lines, number in _pieces(whole_text(source)):
+    text = whole_text(source)
+    before = list(takewhile(lambda line: not _HEAD.fullmatch(line), text.split("\n")))
+    others = sum(bool(line.strip()) and not line.startswith(("#", "<!--", "---")) for line in before)
+    if others and len(before) < text.count("\n") + 1:
+        notes.add("line of text before the first message, not read", SourceRef(file=source.name, line=1), others)
+    for kind, match, lines, number in _pieces(text):
         if kind == "session":
             if parts:
                 yield from _conversation(source, name, title, parts, notes)

@@ -15,7 +15,7 @@ import msgspec
 from undersong.errors import StoreError
 from undersong.formats.normalize import claimed_conversations, known_conversations, mark_ambiguous_agents
 from undersong.formats.sources import unused_stem
-from undersong.models import Conversation
+from undersong.models import Conversation, Message
 
 CACHE_KIB = 2 << 10  # of the index; what is beyond lies on disk
 BUFFER = 4096  # messages held before they are written
@@ -129,6 +129,37 @@ class Spool(AbstractContextManager["Spool"]):
             self._write_early() if self._early else self._write()
         return len(part.messages)
 
+    def distinct(self, part: Conversation, file: int) -> tuple[Conversation | None, str]:
+        """A whole conversation as it is to be stored, None where it stands there already, and what to say of it.
+
+        Another conversation of the input has its id where the two share no message's id and neither begins with the
+        messages of the other: then this one is ID~2, ID~3, … One that goes on where the other ends adds the rest.
+        """
+        name, number = part.id, 2
+        while earlier := self._of_file(name, part.source_format, file):
+            earlier_contents = {(message.id, _said(message)) for message in earlier if message.id}
+            if any((message.id, _said(message)) in earlier_contents for message in part.messages if message.id):
+                return msgspec.structs.replace(part, id=name), ""
+            shared = _shared(earlier, part.messages)
+            if shared == len(part.messages):
+                return None, f"conversation {name[:80]!r} repeats an earlier one and is read once"
+            if shared == len(earlier):
+                rest = part.messages[shared:]
+                return msgspec.structs.replace(part, id=name, messages=rest), ""
+            name, number = f"{part.id}~{number}", number + 1
+        if name == part.id:
+            return part, ""
+        what = f"conversation {part.id[:80]!r} has the id of another one; kept apart as {name[:90]!r}"
+        return msgspec.structs.replace(part, id=name), what
+
+    def _of_file(self, conversation: str, form: str, file: int) -> list[Message]:
+        """The messages that an input has given of a conversation so far."""
+        query = "SELECT offset, size FROM part WHERE conversation = ? AND format = ? AND file = ? ORDER BY number"
+        places = self._database.execute(query, (conversation, form, file))
+        parts = [part for place in places for part in _decode(self._data.get(*place))]
+        parts += self._unwritten.get((conversation, form, file), [])
+        return [message for part in parts for message in part.messages]
+
     def take_whole(self) -> list[SpooledConversation]:
         """Conversations, in order, that seem whole and were not taken; ``is_whole`` says afterwards if they were."""
         whole, self._whole = self._whole, []
@@ -227,6 +258,21 @@ class Spool(AbstractContextManager["Spool"]):
         self._number += len(rows)
         self._unwritten, self._messages = {}, 0
         return written, bool(claims)
+
+
+def _shared(one: Sequence[Message], other: Sequence[Message]) -> int:
+    """With how many of the same messages two conversations begin."""
+    shared = 0
+    for first, second in zip(one, other, strict=False):
+        if _said(first) != _said(second):
+            break
+        shared += 1
+    return shared
+
+
+def _said(message: Message) -> tuple[object, ...]:
+    calls = _encode(message.tool_calls) if message.tool_calls else b""
+    return message.author, message.role, message.text, message.time, message.branch, calls
 
 
 def _disk_full(error: Exception) -> StoreError:

@@ -12,7 +12,7 @@ from typing import Any
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.agent_log import AgentLog, printed
+from undersong.formats.agent_log import AgentLog
 from undersong.formats.json_stream import JsonRecord, elements, problems_of, read_records
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
@@ -21,6 +21,9 @@ from undersong.models import Problem, SourceRef, ToolCall, ToolResult
 
 EDITORS = {"str_replace_editor": 2, "edit_anthropic": 2, "edit": 0, "create": 1, "insert": 0}  # words before the rest
 VIEWERS = frozenset({"open", "goto", "scroll_up", "scroll_down", "search_file", "search_dir", "find_file"})
+
+
+_KEYS = frozenset(("action", "observation", "response", "thought", "query", "messages", "state", "extra_info"))
 
 
 def sniff(sample: FormatSample) -> bool:
@@ -43,7 +46,9 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
     task, place = _task(value)
     if task:
         log.say("user", task, inside(ref, *place))
-    yield from problems_of(elements(steps, ref, "trajectory"), lambda step, where: _step(log, step, where))
+    _note_prompts(value.get("history"), ref, notes)
+    take = lambda step, where: _step(log, step, where, notes)  # noqa: E731
+    yield from problems_of(elements(steps, ref, "trajectory"), take)
     conversation = log.conversation("sweagent")
     if conversation is not None:
         yield conversation
@@ -64,9 +69,17 @@ def _task(value: Mapping[str, Any]) -> tuple[str, tuple[str | int, ...]]:
     return "", ()
 
 
-def _step(log: AgentLog, step: Any, ref: SourceRef) -> None:
+def _note_prompts(history: Any, ref: SourceRef, notes: SkipLog) -> None:
+    for message in history if isinstance(history, list) else ():
+        if isinstance(message, dict) and (message.get("role") == "system" or message.get("is_demo")):
+            notes.add("system prompt or demonstration in the history, not read", inside(ref, "history"))
+
+
+def _step(log: AgentLog, step: Any, ref: SourceRef, notes: SkipLog) -> None:
     if not isinstance(step, dict):
         raise RecordError("a step that is not an object")
+    notes.marks(step, ref)
+    notes.unread(step, ref, _KEYS)
     action = values.string(step.get("action")) or ""
     thought = values.text(step.get("thought")) or ("" if action.strip() else values.text(step.get("response")) or "")
     call_id = f"step-{ref.pointer or ''}"
@@ -75,7 +88,7 @@ def _step(log: AgentLog, step: Any, ref: SourceRef) -> None:
         raise RecordError("a step without a thought and an action")
     log.say("assistant", thought, ref, calls=calls)
     if calls:
-        result = ToolResult(text=printed(step.get("observation")), call_id=call_id)
+        result = ToolResult(text=values.printed(step.get("observation")), call_id=call_id)
         log.answer(result, inside(ref, "observation"))
 
 

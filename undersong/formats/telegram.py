@@ -20,6 +20,10 @@ from undersong.models import Conversation, Message, Problem, SourceRef
 LISTS = ("chats", "left_chats")  # of an account's export
 NOBODY = "Deleted Account"  # as Telegram itself shows an author without a name
 _MEDIA = ("photo", "file", "media_type", "sticker_emoji", "contact_information", "location_information", "poll")
+_KEYS = frozenset(
+    ("id", "type", "date", "date_unixtime", "from", "from_id", "text", "text_entities", "reply_to_message_id",
+     "forwarded_from", "reactions", "edited_unixtime", *_MEDIA)
+)  # fmt: skip
 _ID = re.compile(r'"id"\s*:\s*(-?\d{1,20})')
 
 
@@ -89,6 +93,8 @@ def _message(value: Any, ref: SourceRef, key: str, notes: SkipLog) -> Iterator[M
     if value.get("type") != "message":
         notes.add("service message of Telegram (joined, called, pinned), not read", ref)
         return
+    notes.marks(value, ref)
+    notes.unread(value, ref, _KEYS)
     text = _text(value.get("text"))
     if text is None:
         raise RecordError("a message without text")

@@ -24,13 +24,17 @@ _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 
 
 def sniff(sample: FormatSample) -> bool:
-    """The first words are a turn, and two speakers take at least two turns."""
+    """The first words are a turn, and two speakers take at least two turns; behind other words, known roles do."""
     lines = sample.text.splitlines()[:_SAMPLE_LINES]
     title = ("#", "---")
     content_lines = (line for line in lines if line.strip() and not is_notice(line))
     first = next((line for line in content_lines if turn_header(line) or not line.startswith(title)), "")
-    heads = [header for line in lines if (header := turn_header(line))]
-    return turn_header(first) is not None and len(speakers(heads)) > 1
+    fenced = _fenced(lines)
+    heads = [header for number, line in enumerate(lines) if not fenced[number] and (header := turn_header(line))]
+    if turn_header(first) is None:
+        parties = Counter(role(header.name) for header in heads)
+        return min(parties["user"], parties["assistant"]) > 0
+    return len(speakers(heads)) > 1
 
 
 def read(source: TextSource) -> Iterator[Item]:
@@ -46,8 +50,9 @@ def read(source: TextSource) -> Iterator[Item]:
     starts = [number for number, found in heads.items() if found.name in who and (found.timed or not stamped)]
     if not starts:
         raise source.error("has no turn such as 'User: …'", "begin each turn with a name and a colon")
-    if any(line.strip() for line in lines[: starts[0]]):
-        notes.add("text before the first turn, not read", SourceRef(file=source.name, line=1))
+    before = sum(bool(line.strip()) for line in lines[: starts[0]])
+    if before:
+        notes.add("line of text before the first turn, not read", SourceRef(file=source.name, line=1), before)
     stamps = DateStamps([heads[number].stamp for number in starts if heads[number].stamp])
     messages = []
     for position, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True)):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar, get_args
 
@@ -24,9 +25,20 @@ ROLES: dict[str, Role] = {role: role for role in get_args(Role)} | {
     "function": "tool",
     "observation": "tool",
 }
+BLOCK = "image or other block that is not text, not read"
 EMPTY = "conversation without messages"
+DELETED = ("deleted", "is_deleted", "isDeleted", "deleted_at", "deletedAt", "tombstone")
+EDITED = ("edited", "is_edited", "isEdited", "edited_at", "editedAt", "timestampEdited", "edit_history")
+TIMES = ("time", "timestamp", "ts", "created_at", "createdAt", "create_time", "date")
+NOTED_KEYS = 40  # distinct keys that are not read, of one input, which notes name
 UNREADABLE_TIME = "time that cannot be read, taken as unknown"
 _EPOCH_UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (1e20, 1e9))  # below the bound: seconds, ms, µs, ns
+_DATED = re.compile(
+    r"(?:(?P<year>\d{4})/(?P<month>\d\d?)/(?P<day>\d\d?)|(?P<dotted_day>\d\d?)\.(?P<dotted_month>\d\d?)\.(?P<dotted_year>\d{4}))"
+    r"(?:,?[T ](?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d))?)?",
+    re.ASCII,
+)
+_MAILED = re.compile(r"(?:[A-Za-z]{3},\s{0,3})?\d{1,2} [A-Za-z]{3} \d{4} \d{1,2}:\d\d", re.ASCII)  # RFC 2822
 _NUMBER = re.compile(r"\s*\d{9,19}(?:\.\d{1,9})?\s*", re.ASCII)  # shorter ones are years and dates
 
 
@@ -110,6 +122,25 @@ def text(content: Any) -> str | None:
     return "\n\n".join(str(each) for each in texts) if texts else None
 
 
+def printed(value: Any) -> str:
+    """A result as text: strings and text blocks as they are, anything else as JSON; blocks without words leave none."""
+    words = text(value)
+    if words is not None:
+        return words
+    if value is None or (
+        isinstance(value, list) and all(isinstance(block, dict) and "type" in block for block in value)
+    ):
+        return ""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def block_name(block: Mapping[str, Any]) -> str:
+    """What is said of a block that is not read."""
+    kind = str(block.get("type", "text"))
+    medium = any(word in kind for word in ("image", "audio", "video", "file", "document", "media", "blob"))
+    return BLOCK if medium else f"block of type {kind[:40]!r}, not read"
+
+
 def tool_call(value: Any) -> ToolCall | None:
     """A tool call in the shapes that APIs use: ``{name, input}``, ``{name, arguments}``, ``{function: {…}}``."""
     if not isinstance(value, dict):
@@ -127,12 +158,10 @@ def tool_result(value: Any) -> ToolResult | None:
         return ToolResult(text=value)
     if not isinstance(value, dict):
         return None
-    result_text = next((text(value[key]) for key in ("text", "content", "output") if value.get(key) is not None), "")
+    result_text = next((printed(value[key]) for key in ("text", "content", "output") if value.get(key) is not None), "")
     call_id = next((value[key] for key in ("call_id", "tool_use_id", "tool_call_id") if key in value), None)
     error = value.get("is_error")
-    return ToolResult(
-        text=result_text or "", call_id=name(call_id), is_error=error if isinstance(error, bool) else None
-    )
+    return ToolResult(text=result_text, call_id=name(call_id), is_error=error if isinstance(error, bool) else None)
 
 
 def convert_list(items: Any, convert: Callable[[Any], T | None]) -> tuple[T, ...]:
@@ -145,8 +174,25 @@ def convert_list(items: Any, convert: Callable[[Any], T | None]) -> tuple[T, ...
 def _from_text(value: str) -> datetime:
     if value[4:5] != "-" and _NUMBER.fullmatch(value):
         return _from_epoch(float(value))
-    moment = datetime.fromisoformat(value.strip())
+    moment = _from_words(value.strip())
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _from_words(text: str) -> datetime:
+    """ISO 8601 in capitals or not, ``2026/04/01 9:00``, ``01.04.2026 9:00`` (day first), or the date of a mail."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    if match := _DATED.fullmatch(text):
+        year, month, day = (match[name] or match[f"dotted_{name}"] for name in ("year", "month", "day"))
+        hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
+        return datetime(int(year), int(month), int(day), hour, minute, second)
+    if _MAILED.match(text):
+        from email.utils import parsedate_to_datetime  # here, since few inputs have such dates
+
+        return parsedate_to_datetime(text)
+    return datetime.fromisoformat(text.upper().replace(" UTC", "Z"))
 
 
 def _from_epoch(value: float) -> datetime:
@@ -161,6 +207,7 @@ class SkipLog:
 
     def __init__(self) -> None:
         self._counts: dict[str, tuple[int, str]] = {}
+        self._keys: set[str] = set()
 
     def add(self, what: str, ref: SourceRef | str, number: int = 1) -> None:
         """Count something once more."""
@@ -175,10 +222,57 @@ class SkipLog:
             self.add(UNREADABLE_TIME, ref)
             return None
 
+    def first_time(self, value: Mapping[str, Any], ref: SourceRef, keys: Iterable[str] = TIMES) -> datetime | None:
+        """The time under the first of some keys that an object has."""
+        return self.time(next((value[key] for key in keys if value.get(key) is not None), None), ref)
+
+    def marks(self, value: Mapping[str, Any], ref: SourceRef) -> None:
+        """Note that a source marks a message as deleted or edited; it is read as it stands."""
+        if not _MARKS.isdisjoint(value):
+            if any(value.get(key) for key in DELETED):
+                self.add("message marked as deleted, read as it stands", ref)
+            if any(value.get(key) for key in EDITED):
+                self.add("edited message, read in its last wording", ref)
+
+    def blocks(self, content: Any, ref: SourceRef, read: Iterable[str] = ("text",)) -> None:
+        """Note the blocks of a content that are of other types than those that are read."""
+        for block in blocks(content):
+            kind = str(block.get("type", "text"))
+            if kind not in read and not isinstance(block.get("text"), str):
+                self.add(block_name(block), ref)
+            elif kind.endswith("tool_result"):
+                self.blocks(block.get("content"), ref)
+
+    def unread(self, value: Mapping[str, Any], ref: SourceRef, read: frozenset[str]) -> None:
+        """Note every key of an object that is not among those that are read and has words under it."""
+        for key in value.keys() - read - _MARKS:
+            if _has_words(value[key]):
+                self._keys.add(key[:40])
+                shown = key[:40] if len(self._keys) <= NOTED_KEYS else "…"
+                self.add(f"words under {shown!r}, not read", ref)
+
     def problems(self) -> Iterator[Problem]:
         """One note per reason, such as ``3 × hidden message, not read``."""
         for what, (count, first) in self._counts.items():
             yield Problem(what=f"{count} × {what}", where=first, kind="note")
+
+
+_MARKS = frozenset((*DELETED, *EDITED))
+
+
+def _has_words(value: Any) -> bool:
+    """Whether there is a string of several words anywhere in a value."""
+    stack, seen = [value], 0
+    while stack and seen < 10_000:
+        inner, seen = stack.pop(), seen + 1
+        if isinstance(inner, str):
+            if " " in inner.strip():
+                return True
+        elif isinstance(inner, dict):
+            stack += inner.values()
+        elif isinstance(inner, list):
+            stack += inner
+    return bool(stack)
 
 
 def inside(ref: SourceRef, *steps: str | int) -> SourceRef:

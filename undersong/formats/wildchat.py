@@ -17,6 +17,13 @@ from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Message, Problem, SourceRef
 
+_KEYS = frozenset(
+    ("role", "content", "timestamp", "hashed_ip", "header", "language", "country", "state", "turn_identifier")
+)
+_ROW_KEYS = frozenset(
+    ("conversation", "conversation_id", "conversation_hash", "model", "timestamp", "hashed_ip", "header", "language",
+     "country", "state", "openai_moderation", "detoxify_moderation")
+)  # fmt: skip
 IDS = ("conversation_hash", "conversation_id")
 
 
@@ -37,6 +44,7 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
     if not isinstance(turns, list):
         yield Problem(what="a row without a list 'conversation'", where=str(ref))
         return
+    notes.unread(row, ref, _ROW_KEYS)
     key = next((own_id for name in IDS if (own_id := values.name(row.get(name)))), fallback)
     messages = list[Message]()
     yield from problems_of(
@@ -52,7 +60,10 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
 def _message(turn: Any, row: dict[str, Any], key: str, position: int, ref: SourceRef, notes: SkipLog) -> Message:
     if not isinstance(turn, dict):
         raise RecordError("a turn that is not an object")
-    role, text = values.role(turn.get("role")), turn.get("content")
+    notes.marks(turn, ref)
+    notes.unread(turn, ref, _KEYS)
+    notes.blocks(turn.get("content"), ref)
+    role, text = values.role(turn.get("role")), values.text(turn.get("content"))
     if role is None or not isinstance(text, str):
         raise RecordError("a turn without a known 'role' and a 'content'")
     model = values.string(row.get("model"))
