@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from undersong.models import Finding, Lead, LedgerClaim, Quote, Review, evidence_hash, standing_review
+from undersong.models import Finding, Lead, LedgerClaim, Quote, Review, encode, evidence_hash, standing_review
+from undersong.stores.erasure import forget
+from undersong.stores.integrity import problems
 from undersong.stores.protocol import Store
 from undersong.stores.reviewing import evidence_rows, standing
+from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.transfer import export_records, import_records, read_records
 
 from .deeds import NOON, make_finding, scans, talk
 
@@ -133,3 +138,51 @@ def test_the_latest_review_stands_and_who_disagrees_is_counted() -> None:
     found = standing_review(reviews, rows)
     assert found
     assert (found.review, found.by) == (reviews[-1], {"confirmed": 0, "rejected": 1, "unsure": 1})
+
+
+def test_leads_claims_and_reviews_are_exported_imported_and_merged(store: Store, tmp_path: Path) -> None:
+    mine = talk("one", "two")
+    store.put_conversation(mine, *scans(mine))
+    store.put_claims(["c1"], [make_claim(), make_claim("m1", state="backed")])
+    store.put_leads(["c1"], [make_lead()])
+    store.add_review(make_review())
+    with SQLiteStore(tmp_path / "other.db") as other, SQLiteStore(tmp_path / "third.db") as third:
+        other.add_review(make_review("g", 5, "rejected"))
+        other.put_leads([], [make_lead(score=9.0)])
+        for _ in range(2):
+            import_records(other, export_records(store), NOON)
+        assert list(other.reviews()) == [make_review(), make_review("g", 5, "rejected")]
+        assert list(other.leads()) == [make_lead(score=9.0)]
+        assert list(other.claims()) == list(store.claims())
+        import_records(store, export_records(other), NOON)
+        assert list(store.reviews()) == list(other.reviews())
+        lines = [encode(record) for record in export_records(store)]
+        import_records(third, read_records(lines, "third"), NOON)
+        assert [encode(record) for record in export_records(third)] == lines
+        assert [*problems(store)] == [*problems(third)] == []
+
+
+@pytest.mark.parametrize("name", ["kira", "bo", "c1", "c2"])
+def test_what_is_forgotten_takes_its_leads_claims_and_reviews_along(store: Store, name: str) -> None:
+    for conversation in ("c1", "c2"):
+        mine = talk("one", "two", conversation=conversation)
+        theirs = tuple(msgspec.structs.replace(m, agent="bo", author="bo") for m in mine.messages)
+        mine = mine if conversation == "c1" else msgspec.structs.replace(mine, messages=theirs)
+        store.put_conversation(mine, *scans(mine))
+    store.put_claims(["c1"], [make_claim(), msgspec.structs.replace(make_claim("m0", "c2"), agent="bo")])
+    store.put_leads([], [make_lead(), make_lead("bo", 1.0, "c2")])
+    reviews = [
+        make_review("f", agent="kira"), make_review("g", rows=(("c2", "m1", ""),)),
+        make_review("n", rows=(), note="As KIRA says"), make_review("h", rows=(), target="bo"),
+    ]  # fmt: skip
+    store.add_reviews(reviews)
+    before = list(export_records(store))
+    forget(store, name, NOON)
+    gone = {"kira": {"f", "n"}, "bo": {"g", "h"}, "c1": {"f"}, "c2": {"g"}}[name]
+    assert {review.id for review in store.reviews()} == {"f", "g", "n", "h"} - gone
+    other = {"kira": "bo", "bo": "kira", "c1": "bo", "c2": "kira"}[name]
+    assert [lead.agent for lead in store.leads()] == [claim.agent for claim in store.claims()] == [other]
+    import_records(store, before, NOON)
+    assert [lead.agent for lead in store.leads()] == [claim.agent for claim in store.claims()] == [other]
+    assert {review.id for review in store.reviews()} - {"n"} == {"f", "g", "h"} - gone
+    assert list(problems(store)) == []

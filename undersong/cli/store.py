@@ -51,6 +51,9 @@ def info(address: str) -> None:
             agents = counted(len(store.agents(judge.judge_hash)), "agent")
             number = f"{counted(judge.rows, 'row')} of {agents}"
             lines[f"judge {judge.judge or '(unnamed)'}"] = f"{number} ({judge.judge_hash[:16]}…)"
+        if store.keeps_reviews:
+            lists = {"leads": store.leads(), "claims": store.claims(), "reviews": store.reviews()}
+            lines |= {name: f"{sum(1 for _ in items):,}" for name, items in lists.items()}
         lines["changes"] = f"{store.changes():,}"
         lines["forgotten"] = f"{len(store.tombstones()):,}"
     _table(lines)
@@ -222,6 +225,8 @@ def _opened(name: str) -> nullcontext[BinaryIO] | BinaryIO:
 
 def _say(name: str, taken: ImportCounts) -> None:
     parts = [counted(taken.threads, "conversation"), counted(taken.rows, "row"), counted(taken.findings, "finding")]
+    parts += [counted(taken.leads, "lead")] if taken.leads else []
+    parts += [counted(taken.reviews, "review")] if taken.reviews else []
     parts += [f"{taken.older} kept as they were"] if taken.older else []
     parts += [f"{taken.forgotten} left out, forgotten before"] if taken.forgotten else []
     click.echo(f"{name}: {', '.join(parts)}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 import msgspec
@@ -12,6 +13,7 @@ from undersong.errors import UsageError
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, ThreadScan
 from undersong.models.row import flagged_before
 from undersong.stores.protocol import Forgettable, Redaction, Store, Tombstone
+from undersong.stores.reviewing import evidence_places
 
 _SHOWN = 12  # hex digits of the digest that stand for a forgotten name
 PSEUDONYM = "forgotten:"  # and these digits
@@ -98,28 +100,33 @@ def _of_conversation(store: Store, name: str, now: datetime) -> Redaction:
     places = {(name, row.id) for judge in store.judges() for row in store.thread(name, judge.judge_hash)}
     if name in set(store.conversations()):
         places |= {(name, message.id) for message in store.conversation(name)[0].messages}
-    return Redaction(
+    removed = tuple(finding.finding_id for finding in store.findings() if name in finding.conversations)
+    redaction = Redaction(
         name=name,
         tombstone=Tombstone(kind="conversation", digest=digest(name), forgotten=now, messages=len(places)),
         dropped=(name,),
         detached=tuple(sorted(places)),
-        removed=tuple(finding.finding_id for finding in store.findings() if name in finding.conversations),
+        removed=removed,
     )
+    return _with_decisions(store, redaction, lambda place: place[0] == name)
 
 
 def _of_agent(store: Store, agent: str, now: datetime) -> Redaction:
     threads = [store.conversation(name) for name in store.conversations_with(agent)]
     own_messages = {(c.id, m.id) for c, _, _ in threads for m in c.messages if m.agent == agent}
     read = {(row.conversation, row.id) for each in store.judges() for row in store.history(agent, each.judge_hash)}
-    return Redaction(
+    affected = own_messages | read
+    removed = tuple(each.finding_id for each in store.findings() if _names(each, agent, affected))
+    redaction = Redaction(
         name=agent,
-        tombstone=Tombstone(kind="agent", digest=digest(agent), forgotten=now, messages=len(own_messages | read)),
+        tombstone=Tombstone(kind="agent", digest=digest(agent), forgotten=now, messages=len(affected)),
         replaced=tuple(_replaced(store, *thread, agent) for thread in threads),
         answers=tuple(sorted(own_messages)),
-        detached=tuple(sorted(own_messages | read)),
+        detached=tuple(sorted(affected)),
         rows=tuple(_renamed(row, agent) for row in store.aimed_at(agent) if row.agent != agent),
-        removed=tuple(each.finding_id for each in store.findings() if _names(each, agent, own_messages | read)),
+        removed=removed,
     )
+    return _with_decisions(store, redaction, lambda place: place in affected)
 
 
 def _replaced(
@@ -133,6 +140,26 @@ def _names(finding: Finding, agent: str, affected: set[tuple[str, str]]) -> bool
     """Whether a finding is about the agent, towards it, or quotes it."""
     places = zip(finding.message_conversations, finding.message_ids, strict=True)
     return agent in (finding.agent, finding.target) or any(place in affected for place in places)
+
+
+def _with_decisions(store: Store, redaction: Redaction, affected: Callable[[tuple[str, str]], bool]) -> Redaction:
+    """The redaction with the leads, claims and reviews that go: of what goes, by or towards its name, or noting it."""
+    if not store.keeps_reviews:
+        return redaction
+    name = redaction.name
+    leads = [each.id for each in store.leads() if each.agent == name or any(map(affected, evidence_places(each)))]
+    claims = [
+        each.claim_id for each in store.claims() if each.agent == name or any(map(affected, evidence_places(each)))
+    ]
+    gone = {("finding", each) for each in redaction.removed}
+    gone |= {("lead", each) for each in leads} | {("claim", each) for each in claims}
+    noted = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
+    reviews = [
+        each.key for each in store.reviews()
+        if (each.kind, each.id) in gone or name in (each.agent, each.target, each.reviewer)
+        or any(affected(row[:2]) for row in each.rows) or any(map(noted.search, (each.note, *each.reasons)))
+    ]  # fmt: skip
+    return msgspec.structs.replace(redaction, leads=tuple(leads), claims=tuple(claims), reviews=tuple(reviews))
 
 
 def _renamed(row: Row, agent: str) -> Row:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from undersong.errors import StoreError
+from undersong.models import evidence_hash
 from undersong.stores.protocol import Store
 
 
@@ -20,6 +22,8 @@ def problems(store: Store, digest: str | None = None) -> Iterator[str]:
         yield from _conversations(store)
         yield from _histories(store)
         yield from _findings(store)
+        if store.keeps_reviews:
+            yield from _reviewed(store)
 
 
 def _conversations(store: Store) -> Iterator[str]:
@@ -62,3 +66,20 @@ def _findings(store: Store) -> Iterator[str]:
         lost = [name for name in finding.conversations if name not in stored]
         if lost:
             yield f"finding {finding.finding_id}: conversation {lost[0]} is not there"
+
+
+def _reviewed(store: Store) -> Iterator[str]:
+    """Leads and claims that cannot be read, and reviews that are not of the messages that they name."""
+    for name, read in (("leads", store.leads), ("claims", store.claims)):
+        try:
+            deque(read(), maxlen=0)
+        except StoreError as error:
+            yield f"{name}: {error.what}"
+    try:
+        reviews = tuple(store.reviews())
+    except StoreError as error:
+        yield f"reviews: {error.what}"
+        return
+    for review in reviews:
+        if review.evidence != evidence_hash(review.rows):
+            yield f"review of {review.kind} {review.id}: its evidence is not the hash of its messages"

@@ -349,7 +349,7 @@ def _conversations(store: Store, query: ConversationQuery, after: str | None, li
     findings = Counter(name for finding in store.findings() for name in finding.conversations)
     wanted = (query.title or "").casefold()
     chosen = [
-        _entry(each, findings[each.id], sum(1 for _ in store.claims(each.id)))
+        _entry(each, findings[each.id], sum(1 for _ in store.claims(each.id)) if store.keeps_reviews else 0)
         for each in _every(store)
         if (query.agent is None or any(query.agent in (m.agent, m.target) for m in each.messages))
         and (wanted in each.id.casefold() or wanted in (each.title or "").casefold())

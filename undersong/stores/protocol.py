@@ -103,7 +103,8 @@ class Redaction(Record, frozen=True, kw_only=True):
 
     ``replaced`` are conversations without the private texts, with their scans and routes; ``dropped`` whole ones;
     ``answers`` and ``detached`` are the (conversation, message) places whose answers and rows go; ``rows`` replace kept
-    ones; ``removed`` are ids of findings. ``elsewhere``: it was forgotten in another store, and nothing of it is here.
+    ones; ``removed`` are ids of findings, ``leads`` and ``claims`` of these, ``reviews`` their keys. ``elsewhere``: it
+    was forgotten in another store, and nothing of it is here.
     """
 
     tombstone: Tombstone
@@ -114,6 +115,9 @@ class Redaction(Record, frozen=True, kw_only=True):
     detached: tuple[tuple[str, str], ...] = ()
     rows: tuple[Row, ...] = ()
     removed: tuple[str, ...] = ()
+    leads: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    reviews: tuple[str, ...] = ()
     elsewhere: bool = False
 
 

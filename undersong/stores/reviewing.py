@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from undersong.core.text import text_hash
 from undersong.errors import StoreError
@@ -26,6 +26,8 @@ Reviewable: TypeAlias = Finding | Lead | LedgerClaim
 
 class ReviewStore(Protocol):
     """Leads, claims and reviews; a store that has none of these methods takes part in all but reviews and lists."""
+
+    keeps_reviews: ClassVar[bool] = False  # True in a store that has these methods
 
     def put_leads(self, conversations: Iterable[str], leads: Sequence[Lead]) -> None:
         """Store leads under their ids, in place of the stored ones over one of these conversations."""

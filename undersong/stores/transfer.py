@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
 import msgspec
 
 from undersong.errors import InputError
-from undersong.models import Conversation, Evaluation, Finding, Record, Route, Row, Scan, ThreadScan
-from undersong.stores.erasure import Forgotten, digest, forget, routes_without, signals_without
+from undersong.models import (
+    Conversation,
+    Evaluation,
+    Finding,
+    Lead,
+    LedgerClaim,
+    Record,
+    Review,
+    Route,
+    Row,
+    Scan,
+    ThreadScan,
+)
+from undersong.stores.erasure import PSEUDONYM, Forgotten, digest, forget, routes_without, signals_without
 from undersong.stores.protocol import Forgettable, Redaction, Store, Tombstone
+from undersong.stores.reviewing import evidence_places
 
-VERSION = 1
+VERSION = 2  # 2: claims, leads and reviews
 _BATCH = 1_000  # findings that are put together
 
 
@@ -33,6 +46,7 @@ class ThreadRecord(Record, frozen=True, kw_only=True, tag="thread", tag_field="r
     routes: tuple[Route, ...] = ()
     answers: tuple[Evaluation, ...] = ()
     rows: tuple[Row, ...] = ()
+    claims: tuple[LedgerClaim, ...] = ()
 
 
 class FindingRecord(Record, frozen=True, kw_only=True, tag="finding", tag_field="record"):
@@ -41,13 +55,25 @@ class FindingRecord(Record, frozen=True, kw_only=True, tag="finding", tag_field=
     finding: Finding
 
 
+class LeadRecord(Record, frozen=True, kw_only=True, tag="lead", tag_field="record"):
+    """A lead."""
+
+    lead: Lead
+
+
+class ReviewRecord(Record, frozen=True, kw_only=True, tag="review", tag_field="record"):
+    """A review."""
+
+    review: Review
+
+
 class TombstoneRecord(Record, frozen=True, kw_only=True, tag="grave", tag_field="record"):
     """What was forgotten, so that it is forgotten elsewhere too."""
 
     grave: Tombstone
 
 
-ExportRecord: TypeAlias = ExportHeader | TombstoneRecord | ThreadRecord | FindingRecord
+ExportRecord: TypeAlias = ExportHeader | TombstoneRecord | ThreadRecord | FindingRecord | LeadRecord | ReviewRecord
 
 
 class ImportCounts(Record, frozen=True, kw_only=True):
@@ -56,12 +82,14 @@ class ImportCounts(Record, frozen=True, kw_only=True):
     threads: int = 0
     rows: int = 0
     findings: int = 0
+    leads: int = 0
+    reviews: int = 0
     older: int = 0
     forgotten: int = 0
 
 
 def export_records(store: Store) -> Iterator[ExportRecord]:
-    """The whole content of a store: tombstones first, then thread by thread, then the findings."""
+    """The whole content of a store: tombstones first, then thread by thread, then findings, leads and reviews."""
     yield ExportHeader(version=VERSION)
     yield from (TombstoneRecord(grave=grave) for grave in store.tombstones())
     judges = [judge.judge_hash for judge in store.judges()]
@@ -70,6 +98,9 @@ def export_records(store: Store) -> Iterator[ExportRecord]:
         record = ThreadRecord(id=name, rows=tuple(row for judge in judges for row in store.thread(name, judge)))
         yield _with_conversation(store, record) if name in stored else record
     yield from (FindingRecord(finding=finding) for finding in store.findings())
+    if store.keeps_reviews:
+        yield from (LeadRecord(lead=lead) for lead in store.leads())
+        yield from (ReviewRecord(review=review) for review in store.reviews())
 
 
 def read_records(lines: Iterable[bytes], name: str) -> Iterator[ExportRecord]:
@@ -90,10 +121,10 @@ def read_records(lines: Iterable[bytes], name: str) -> Iterator[ExportRecord]:
 def import_records(store: Store, incoming: Iterable[ExportRecord], now: datetime) -> ImportCounts:
     """Put records into a store; what either has forgotten stays forgotten. ``now`` is the time of new tombstones.
 
-    Of two versions of a conversation the longer one stands, of equally long ones the store's own. The same records
-    again change nothing.
+    Of two versions of a conversation the longer one stands, of equally long ones the store's own; a lead that the store
+    has stays, reviews come together. The same records again change nothing.
     """
-    taken, findings = ImportCounts(), list[Finding]()
+    taken, findings, leads, reviews = ImportCounts(), list[Finding](), list[Lead](), list[Review]()
     forgotten: Forgotten | None = None
     for record in incoming:
         if isinstance(record, TombstoneRecord):
@@ -105,11 +136,25 @@ def import_records(store: Store, incoming: Iterable[ExportRecord], now: datetime
             taken = _add(taken, _take_thread(store, record, forgotten))
         elif isinstance(record, FindingRecord) and not _is_forgotten(record.finding, forgotten):
             findings.append(record.finding)
+        elif isinstance(record, LeadRecord) and not _names_forgotten(store, record.lead, forgotten):
+            leads.append(record.lead)
+        elif isinstance(record, ReviewRecord) and not _reviews_forgotten(store, record.review, forgotten):
+            reviews.append(record.review)
         if len(findings) >= _BATCH:
             store.append((), findings)
             taken, findings = _add(taken, ImportCounts(findings=len(findings))), []
     store.append((), findings)
-    return _add(taken, ImportCounts(findings=len(findings)))
+    counts = ImportCounts(findings=len(findings), leads=_take_leads(store, leads), reviews=len(reviews))
+    if reviews:
+        store.add_reviews(reviews)
+    return _add(taken, counts)
+
+
+def _take_leads(store: Store, leads: Sequence[Lead]) -> int:
+    """Put the leads that are not there; says how many."""
+    new = [lead for lead in leads if store.keeps_reviews and store.lead(lead.id) is None]
+    store.put_leads((), new)
+    return len(new)
 
 
 def _with_conversation(store: Store, record: ThreadRecord) -> ThreadRecord:
@@ -121,6 +166,7 @@ def _with_conversation(store: Store, record: ThreadRecord) -> ThreadRecord:
         thread=thread,
         routes=store.routes(record.id),
         answers=store.evaluations(record.id),
+        claims=tuple(store.claims(record.id)) if store.keeps_reviews else (),
     )
 
 
@@ -139,6 +185,9 @@ def _take_thread(store: Store, record: ThreadRecord, forgotten: Forgotten) -> Im
         store.put_conversation(shown, scans, thread)
         store.put_routes([(record.id, routes)])
         store.put_answers((record.id, answer) for answer in record.answers if answer.message_id not in hidden)
+    claims = [each for each in record.claims if not _names_forgotten(store, each, forgotten)]
+    if claims and (newer or (store.keeps_reviews and not any(store.claims(record.id)))):
+        store.put_claims([record.id], claims)
     rows = [row for row in record.rows if not (forgotten.agent(row.agent) or forgotten.agent(row.target or ""))]
     store.append(rows)
     return ImportCounts(threads=1, rows=len(rows), older=int(conversation is not None and not newer))
@@ -170,6 +219,26 @@ def _names(store: Store, kind: Forgettable) -> set[str]:
 def _is_forgotten(finding: Finding, forgotten: Forgotten) -> bool:
     agents = any(forgotten.agent(name) for name in (finding.agent, finding.target or ""))
     return agents or any(forgotten.conversation(name) for name in finding.conversations)
+
+
+def _names_forgotten(store: Store, item: Lead | LedgerClaim, forgotten: Forgotten) -> bool:
+    return bool(forgotten.agent(item.agent)) or _rests_on_forgotten(store, evidence_places(item), forgotten)
+
+
+def _reviews_forgotten(store: Store, review: Review, forgotten: Forgotten) -> bool:
+    agents = any(forgotten.agent(name) for name in (review.agent, review.target or "", review.reviewer))
+    return agents or _rests_on_forgotten(store, [row[:2] for row in review.rows], forgotten)
+
+
+def _rests_on_forgotten(store: Store, places: Iterable[tuple[str, str]], forgotten: Forgotten) -> bool:
+    """Whether a conversation was forgotten, or who wrote one of the messages was."""
+    by_conversation: dict[str, list[str]] = {}
+    for name, message_id in places:
+        by_conversation.setdefault(name, []).append(message_id)
+    if any(map(forgotten.conversation, by_conversation)):
+        return True
+    messages = (message for name, ids in by_conversation.items() for message in store.messages(name, ids))
+    return any(message.agent.startswith(PSEUDONYM) for message in messages)
 
 
 def _add(a: ImportCounts, b: ImportCounts) -> ImportCounts:

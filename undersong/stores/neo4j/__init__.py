@@ -22,12 +22,13 @@ from undersong.stores.neo4j.histories import (
     upgrade,
     upgrade_summaries,
 )
+from undersong.stores.neo4j.reviews import GraphReviewStore, forget_reviewed
 from undersong.stores.protocol import Redaction, Store, Tombstone
 
 _COUNTED = ("conversations", "messages", "evaluations", "findings")
 
 
-class GraphStore(GraphLiveStore, GraphHistoryStore, Store):
+class GraphStore(GraphLiveStore, GraphHistoryStore, GraphReviewStore, Store):
     """A Store in a Neo4j database; any number of processes read and write it, one transaction a time."""
 
     def _upgrade(self, version: int) -> None:
@@ -62,6 +63,7 @@ class GraphStore(GraphLiveStore, GraphHistoryStore, Store):
             transaction.run_batched(cypher.drop_answers, [list(place) for place in redaction.answers])
             put_rows(transaction, redaction.rows)
             drop_findings(transaction, redaction.removed)
+            forget_reviewed(transaction, redaction)
             transaction.run(cypher.drop_agent, name=redaction.name)
             tombstone = redaction.tombstone
             names = {"kind": tombstone.kind, "digest": tombstone.digest}

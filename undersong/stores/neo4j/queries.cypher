@@ -213,6 +213,55 @@ MATCH (:Agent)-[r:EXHIBITS_PATTERN]->() WHERE r.body IS NOT NULL RETURN r.findin
 MATCH (a:Agent)-[r:EXHIBITS_PATTERN]->() WHERE r.body IS NOT NULL
 AND ($agent IS NULL OR a.agent_id = $agent) RETURN r.body ORDER BY r.finding_id
 
+// finding
+MATCH (f:Finding {finding_id: $id})<-[:HAS_FINDING]-(a:Agent)-[r:EXHIBITS_PATTERN {finding_id: $id}]->()
+WHERE r.body IS NOT NULL RETURN r.body
+
+
+// ---------- leads, claims and reviews
+
+// put_leads
+UNWIND $items AS item MERGE (l:Lead {lead_id: item.lead_id}) SET l = item
+
+// drop_leads
+UNWIND $items AS id MATCH (l:Lead {lead_id: id}) DETACH DELETE l
+
+// leads
+MATCH (l:Lead) WHERE $agent IS NULL OR l.agent_id = $agent RETURN l.body AS body ORDER BY l.score DESC, l.lead_id
+
+// lead
+MATCH (l:Lead {lead_id: $id}) RETURN l.body
+
+// put_claims: linked with their messages
+UNWIND $items AS item
+MERGE (c:Claim {claim_id: item.claim_id}) SET c = item
+WITH c MATCH (m:Message {thread_id: c.thread_id, message_id: c.message_id})
+MERGE (c)-[:IN]->(m)
+
+// drop_claims
+UNWIND $items AS id MATCH (c:Claim {claim_id: id}) DETACH DELETE c
+
+// drop_claims_of
+UNWIND $items AS name MATCH (c:Claim {thread_id: name}) DETACH DELETE c
+
+// claims
+MATCH (c:Claim) WHERE $thread IS NULL OR c.thread_id = $thread
+RETURN c.body ORDER BY c.thread_id, c.position, c.claim_id
+
+// claim
+MATCH (c:Claim {claim_id: $id}) RETURN c.body
+
+// put_reviews: a review that is there stays as it is
+UNWIND $items AS item
+MERGE (r:Review {key: item.key}) ON CREATE SET r = item
+
+// drop_reviews
+UNWIND $items AS key MATCH (r:Review {key: key}) DETACH DELETE r
+
+// reviews
+MATCH (r:Review) WHERE ($kind IS NULL OR r.kind = $kind) AND ($of IS NULL OR r.of = $of)
+RETURN r.body ORDER BY r.time, r.key
+
 
 // ---------- rows, and PRECEDES between them
 

@@ -13,7 +13,12 @@ CREATE CONSTRAINT cursor_unique IF NOT EXISTS FOR (n:Cursor) REQUIRE (n.name) IS
 CREATE CONSTRAINT grave_unique IF NOT EXISTS FOR (n:Grave) REQUIRE (n.kind, n.digest) IS UNIQUE;
 CREATE CONSTRAINT finding_node_unique IF NOT EXISTS FOR (n:Finding) REQUIRE (n.finding_id) IS UNIQUE;
 CREATE CONSTRAINT finding_unique IF NOT EXISTS FOR ()-[r:EXHIBITS_PATTERN]-() REQUIRE r.finding_id IS UNIQUE;
+CREATE CONSTRAINT lead_unique IF NOT EXISTS FOR (n:Lead) REQUIRE (n.lead_id) IS UNIQUE;
+CREATE CONSTRAINT claim_unique IF NOT EXISTS FOR (n:Claim) REQUIRE (n.claim_id) IS UNIQUE;
+CREATE CONSTRAINT review_unique IF NOT EXISTS FOR (n:Review) REQUIRE (n.key) IS UNIQUE;
 
+CREATE INDEX claim_thread IF NOT EXISTS FOR (n:Claim) ON (n.thread_id);
+CREATE INDEX review_of IF NOT EXISTS FOR (n:Review) ON (n.kind, n.of);
 CREATE INDEX evaluation_thread IF NOT EXISTS FOR (n:Evaluation) ON (n.thread_id, n.judge_hash);
 CREATE INDEX evaluation_target IF NOT EXISTS FOR (n:Evaluation) ON (n.target);
 CREATE INDEX message_id IF NOT EXISTS FOR (n:Message) ON (n.message_id);

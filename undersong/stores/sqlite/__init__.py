@@ -23,7 +23,7 @@ from undersong.stores.sqlite.histories import (
     put_rows,
     remove_messages,
 )
-from undersong.stores.sqlite.reviews import SQLiteReviewStore
+from undersong.stores.sqlite.reviews import SQLiteReviewStore, forget_reviewed
 from undersong.stores.sqlite.seals import content_digest, seal_errors
 
 
@@ -95,6 +95,7 @@ def _redact(db: sqlite3.Connection, redaction: Redaction) -> None:
     remove_messages(db, redaction.detached)
     put_rows(db, redaction.rows)
     db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in redaction.removed))
+    forget_reviewed(db, redaction)
     db.execute("DELETE FROM agents WHERE agent NOT IN (SELECT agent FROM history) AND agent = ?", (redaction.name,))
     db.execute("UPDATE cursors SET agent = '' WHERE agent = ?", (redaction.name,))
     drop_stale(db)

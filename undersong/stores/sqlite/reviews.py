@@ -10,6 +10,7 @@ from undersong.models import Finding, Lead, LedgerClaim, Review, ReviewKind, enc
 from undersong.models.verdict import DECISIVE
 from undersong.rows.binary import microseconds
 from undersong.stores.codec import decoded
+from undersong.stores.protocol import Redaction
 from undersong.stores.reviewing import ReviewStore
 from undersong.stores.sqlite.connection import Database
 
@@ -18,6 +19,8 @@ T = TypeVar("T")
 
 class SQLiteReviewStore(Database, ReviewStore):
     """The leads, claims and reviews of the store."""
+
+    keeps_reviews = True
 
     def put_leads(self, conversations: Iterable[str], leads: Sequence[Lead]) -> None:
         """See Store."""
@@ -83,6 +86,13 @@ class SQLiteReviewStore(Database, ReviewStore):
 def remove_leads(db: sqlite3.Connection, names: Iterable[str]) -> None:
     """Drop the leads of these ids, within a transaction."""
     db.executemany("DELETE FROM leads WHERE id = ?", ((name,) for name in names))
+
+
+def forget_reviewed(db: sqlite3.Connection, redaction: Redaction) -> None:
+    """Drop the leads, claims and reviews of a redaction, within a transaction."""
+    remove_leads(db, redaction.leads)
+    db.executemany("DELETE FROM claims WHERE id = ?", ((name,) for name in redaction.claims))
+    db.executemany("DELETE FROM reviews WHERE key = ?", ((key,) for key in redaction.reviews))
 
 
 def _conversations(body: object) -> tuple[str, ...]:
