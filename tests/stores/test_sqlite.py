@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,10 @@ from undersong.models import encode
 from undersong.rows.binary import pack
 from undersong.stores.erasure import forget
 from undersong.stores.integrity import problems
+from undersong.stores.listing import FindingQuery, SearchQuery
 from undersong.stores.protocol import AgentSweep
 from undersong.stores.sqlite import SQLiteStore
-from undersong.stores.sqlite.connection import run_migration
+from undersong.stores.sqlite.connection import MIGRATIONS, run_migration
 
 from .deeds import NOON, answer, make_finding, row, scans, talk
 
@@ -191,13 +193,16 @@ def test_an_error_of_the_run_is_not_hidden_by_a_store_that_went_away(tmp_path: P
 
 
 def test_what_was_forgotten_is_in_no_byte_of_the_files(tmp_path: Path) -> None:
-    secret = "Wren lives at the mill"
+    secret = "Wren lives at the quarrystone mill"
     mine = talk(secret, f"{secret}, I said")
     with SQLiteStore(tmp_path / "undersong.db") as opened:
         opened.put_conversation(mine, *scans(mine))
+        assert opened.search(SearchQuery(words="quarrystone")).total == 2
         opened.put_answers([("c1", answer())])
         forget(opened, "kira", NOON)
-        assert not any(secret.encode() in file.read_bytes() for file in tmp_path.iterdir())
+        assert opened.search(SearchQuery(words="quarrystone")).total == 0
+        files = [file.read_bytes().lower() for file in tmp_path.iterdir()]
+        assert not any(secret.lower().encode() in file or b"quarrystone" in file for file in files)
 
 
 def test_a_reader_of_the_older_version_is_told_of_and_the_next_try_ends_it(store: SQLiteStore) -> None:
@@ -369,3 +374,34 @@ def test_a_full_disk_is_called_so_and_the_next_write_goes_on(tmp_path: Path) -> 
         store._db.execute("PRAGMA max_page_count = 1000000")
         store.append([row("m0")])
         assert list(store.threads())
+
+
+def test_a_search_keeps_up_with_its_messages_through_new_versions_damage_and_migration(tmp_path: Path) -> None:
+    path = tmp_path / "undersong.db"
+
+    def found(store: SQLiteStore, words: str) -> list[str]:
+        return [hit.message_id for hit in store.search(SearchQuery(words=words)).items]
+
+    with SQLiteStore(path) as store:
+        for texts in (("apples", "pears", "plums"), ("apples", "quinces")):
+            mine = talk(*texts)
+            store.put_conversation(mine, *scans(mine))
+        assert (found(store, "apples"), found(store, "pears"), found(store, "quinces")) == (["m0"], [], ["m1"])
+        _damage(path, "UPDATE messages SET body = ? WHERE id = 'm1'", b"{")
+        store.put_conversation(mine, *scans(mine))
+        assert found(store, "quinces") == ["m1"]
+        _damage(path, "DELETE FROM texts WHERE message = ?", "m1")  # type: ignore[arg-type]
+        assert "message m1 of conversation c1 cannot be searched" in list(store.integrity_errors())
+    old = tmp_path / "old.db"
+    with closing(sqlite3.connect(old)) as db:
+        for number, name in enumerate(MIGRATIONS[:6], 1):
+            run_migration(db, name)
+            db.execute(f"PRAGMA user_version = {number}")
+        message = encode(mine.messages[1])
+        db.execute("INSERT INTO messages VALUES ('c1', 'm1', 1, 'kira', NULL, NULL, ?, NULL)", (message,))
+        db.execute("INSERT INTO findings VALUES ('f', 'darvo', 'kira', NULL, ?)", (encode(make_finding("f", "c1")),))
+        db.commit()
+    with SQLiteStore(old) as store:
+        assert found(store, "quinces") == ["m1"]
+        assert store.list_findings(FindingQuery(conversation="c1")).items == (make_finding("f", "c1"),)
+        assert [*store.integrity_errors()] == []

@@ -190,7 +190,7 @@ class ListingStore(Protocol):
         return _claims(_store(self), query or ClaimQuery(), after, limit)
 
     def search(self, query: SearchQuery, after: str | None = None, limit: int = PAGE) -> Page[SearchHit]:
-        """Messages by their words, by conversation and place; no word finds nothing."""
+        """Messages by their words, those first that were stored first; no word finds nothing."""
         return _search(_store(self), query, after, limit)
 
 

@@ -23,11 +23,12 @@ from undersong.stores.sqlite.histories import (
     put_rows,
     remove_messages,
 )
+from undersong.stores.sqlite.lists import SQLiteLists, unsearchable
 from undersong.stores.sqlite.reviews import SQLiteReviewStore, forget_reviewed
 from undersong.stores.sqlite.seals import content_digest, seal_errors
 
 
-class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, SQLiteReviewStore, Store):
+class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, SQLiteReviewStore, SQLiteLists, Store):
     """A Store in one file; several processes may read and write it, one at a time may put conversations."""
 
     def counts(self) -> dict[str, int]:
@@ -65,7 +66,7 @@ class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, SQLiteReviewStore, Store)
         with self._reading() as db:  # or what others write between two reads would look like damage
             words = [word for (word,) in db.execute("PRAGMA integrity_check")]
             others = [f"the packed history of {agent} is not that of its rows" for agent in mismatched_agents(db)]
-            return iter([*(words if words != ["ok"] else []), *others, *seal_errors(db)])
+            return iter([*(words if words != ["ok"] else []), *others, *unsearchable(db), *seal_errors(db)])
 
     def digest(self) -> str | None:
         """See Store."""
@@ -96,6 +97,8 @@ def _redact(db: sqlite3.Connection, redaction: Redaction) -> None:
     put_rows(db, redaction.rows)
     db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in redaction.removed))
     forget_reviewed(db, redaction)
+    if not redaction.elsewhere:
+        db.execute("INSERT INTO words (words) VALUES ('optimize')")  # or the index would hold the words that went
     db.execute("DELETE FROM agents WHERE agent NOT IN (SELECT agent FROM history) AND agent = ?", (redaction.name,))
     db.execute("UPDATE cursors SET agent = '' WHERE agent = ?", (redaction.name,))
     drop_stale(db)

@@ -31,6 +31,7 @@ MIGRATIONS = (
     "6_swept.sql",
     "7_reviews.sql",
     "8_seals.sql",
+    "9_search.sql",
 )
 SEALED = 8  # the first version with seals
 FIRST_TABLES = ("conversations", "messages", "evaluations", "findings")  # a file with these is ours
@@ -216,8 +217,9 @@ class LockQueue:
         self._store = store
         place = real.with_name(f"{real.name}-turn")
         os.close(os.open(place, os.O_RDWR | os.O_CREAT, 0o600))
-        self._db = sqlite3.connect(place, timeout=0, isolation_level=None, check_same_thread=False)
+        self._db = sqlite3.connect(place, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode = OFF")  # nothing is written, so nothing is to be undone
+        self._db.execute("PRAGMA busy_timeout = 0")
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
@@ -133,10 +134,16 @@ class SQLiteConversationStore(Database, ConversationStore):
 
 
 def put(db: sqlite3.Connection, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
-    """Replace a conversation, within a transaction."""
-    db.execute("DELETE FROM messages WHERE conversation = ?", (conversation.id,))
+    """Replace a conversation, within a transaction; messages that are the same stay, with their place in the search."""
+    rows = db.execute("SELECT id, body FROM messages WHERE conversation = ? AND live IS NULL", (conversation.id,))
+    stored = dict(rows.fetchall())
+    numbers = Counter(message.id for message in conversation.messages)  # an id that comes twice fails below
+    same = {m.id for m in conversation.messages if numbers[m.id] == 1 and stored.get(m.id) == encode(m)}
+    every = db.execute("SELECT id FROM messages WHERE conversation = ?", (conversation.id,)).fetchall()
+    gone = [(conversation.id, name) for (name,) in every if name not in same]
+    db.executemany("DELETE FROM messages WHERE conversation = ? AND id = ?", gone)
     put_head(db, conversation, Scans(scans=scans, thread=thread), live=False)
-    put_messages(db, ((message, None) for message in conversation.messages))
+    put_messages(db, ((message, None) for message in conversation.messages if message.id not in same))
 
 
 def put_answers(db: sqlite3.Connection, answers: Iterable[tuple[str, Evaluation]]) -> None:

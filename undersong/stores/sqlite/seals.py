@@ -22,7 +22,7 @@ GROUPS = {
     "conversations": "id", "messages": "conversation", "evaluations": "conversation", "history": "agent",
     "findings": "agent", "leads": "agent", "claims": "conversation", "paid": "judge", "histories": "run",
 }  # fmt: skip
-CACHES = frozenset({"swept", "seals"})  # not sealed: the first is compared with what it was made from
+CACHES = frozenset({"swept", "texts", "seals"})  # not sealed: the first two are compared with what they are made from
 WORDS = {  # what a seal is of, for people
     "conversations": "conversation {}",
     "messages": "messages of conversation {}",

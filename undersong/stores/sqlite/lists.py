@@ -1,0 +1,282 @@
+"""Lists by the page from the indexes of an SQLite file, and the search over its messages."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from undersong.models import Finding, Lead, LedgerClaim, Message
+from undersong.models.finding import SURE
+from undersong.rows.binary import from_microseconds
+from undersong.stores.codec import decoded
+from undersong.stores.listing import (
+    PAGE,
+    AgentOverview,
+    AgentQuery,
+    ClaimQuery,
+    ConversationEntry,
+    ConversationQuery,
+    FindingQuery,
+    LeadQuery,
+    ListingStore,
+    Page,
+    Reviewed,
+    SearchHit,
+    SearchQuery,
+    checked_limit,
+    decode_place,
+    encode_place,
+    hit_of,
+    page_of,
+    words_of,
+)
+from undersong.stores.sqlite.connection import Database
+
+T = TypeVar("T")
+_SORTS = {  # of findings: the key, lower first
+    "confidence": ("coalesce(-confidence, 1)", "id"),
+    "level": ("-level", "coalesce(-confidence, 1)", "id"),
+    "recent": ("coalesce(-ended, 1)", "id"),
+    "id": ("id",),
+}
+_LATEST = (
+    "coalesce((SELECT verdict FROM reviews WHERE kind = '{}' AND reviews.id = {}.id"
+    " ORDER BY at DESC, key DESC LIMIT 1), 'none')"
+)
+_CITING = (
+    "id IN (SELECT finding FROM words JOIN texts ON number = words.rowid JOIN cited ON"
+    " cited.conversation = texts.conversation AND cited.message = texts.message WHERE words MATCH ?)"
+)
+_CONVERSATIONS = (
+    "(SELECT id, (SELECT max(time) FROM messages INDEXED BY messages_time WHERE conversation = conversations.id)"
+    " AS last FROM conversations)"
+)
+_AGENTS = (  # every name by a step in the index, whatever the number of messages
+    "WITH RECURSIVE names (agent) AS (SELECT min(agent) FROM messages UNION ALL"
+    " SELECT (SELECT min(agent) FROM messages WHERE agent > names.agent) FROM names WHERE agent IS NOT NULL),"
+    " everybody (agent) AS (SELECT agent FROM names WHERE agent IS NOT NULL UNION SELECT agent FROM agents)"
+    " SELECT agent, (SELECT count(*) FROM findings WHERE findings.agent = everybody.agent),"
+    f" (SELECT count(*) FROM findings WHERE findings.agent = everybody.agent AND confidence >= {SURE})"
+    " FROM everybody WHERE holds(agent, ?)"
+)
+_TITLE = "(SELECT json_extract(CAST(body AS TEXT), '$.title') FROM conversations WHERE conversations.id = listed.id)"
+
+
+class _Filter(NamedTuple):
+    """A condition on the rows of a list, with its parameters."""
+
+    condition: str
+    values: tuple[object, ...] = ()
+
+
+class SQLiteLists(Database, ListingStore):
+    """The lists of the store."""
+
+    def list_conversations(
+        self, query: ConversationQuery | None = None, after: str | None = None, limit: int = PAGE
+    ) -> Page[ConversationEntry]:
+        """See ListingStore."""
+        query = query or ConversationQuery()
+        filters = []
+        if query.agent is not None:
+            names = "SELECT conversation FROM messages WHERE {} = ?"
+            speaking = f"{names.format('agent')} UNION {names.format('target')}"
+            filters.append(_Filter(f"id IN ({speaking})", (query.agent, query.agent)))
+        if query.title:
+            filters.append(_Filter(f"(holds(id, ?) OR holds({_TITLE}, ?))", (query.title.casefold(),) * 2))
+        key = ("id",) if query.sort == "id" else ("coalesce(-last, 1)", "id")
+        return self._page(_CONVERSATIONS, "id", key, filters, after, limit, self._conversation_entry)
+
+    def _conversation_entry(self, name: str) -> ConversationEntry:
+        head = self._db.execute(
+            "SELECT json_extract(CAST(body AS TEXT), '$.title'), json_extract(CAST(body AS TEXT), '$.source_format')"
+            " FROM conversations WHERE id = ?",
+            (name,),
+        ).fetchone()
+        spoken = self._db.execute(
+            "SELECT agent, count(*), min(time), max(time) FROM messages INDEXED BY messages_time"
+            " WHERE conversation = ? GROUP BY agent ORDER BY agent",
+            (name,),
+        ).fetchall()
+        times = [time for _, _, first, last in spoken for time in (first, last) if time is not None]
+        findings = "SELECT count(DISTINCT finding) FROM cited WHERE conversation = ?"
+        return ConversationEntry(
+            id=name,
+            title=head[0],
+            source_format=head[1] or "",
+            messages=sum(number for _, number, _, _ in spoken),
+            first=from_microseconds(min(times, default=None)),
+            last=from_microseconds(max(times, default=None)),
+            agents=tuple(agent for agent, _, _, _ in spoken),
+            findings=self._number(findings, (name,)),
+            claims=self._number("SELECT count(*) FROM claims WHERE conversation = ?", (name,)),
+        )
+
+    def _number(self, query: str, values: Sequence[object]) -> int:
+        number: int = self._db.execute(query, values).fetchone()[0]
+        return number
+
+    def list_agents(
+        self, query: AgentQuery | None = None, after: str | None = None, limit: int = PAGE
+    ) -> Page[AgentOverview]:
+        """See ListingStore."""
+        query = query or AgentQuery()
+        with self._reading() as db:
+            db.create_function("holds", 2, _holds, deterministic=True)
+            rows = db.execute(_AGENTS, ((query.name or "").casefold(),)).fetchall()
+            listed = page_of(rows, lambda row: _agent_place(row, query.sort), after, limit)
+            return listed._replace(items=tuple(self._overview(*row) for row in listed.items))
+
+    def _overview(self, agent: str, findings: int, likely: int) -> AgentOverview:
+        return AgentOverview(
+            agent=agent,
+            messages=self._number("SELECT count(*) FROM messages WHERE agent = ?", (agent,)),
+            conversations=self._number("SELECT count(DISTINCT conversation) FROM messages WHERE agent = ?", (agent,)),
+            findings=findings,
+            likely=likely,
+        )
+
+    def list_findings(
+        self, query: FindingQuery | None = None, after: str | None = None, limit: int = PAGE
+    ) -> Page[Finding]:
+        """See ListingStore."""
+        query = query or FindingQuery()
+        words = _match(query.text or "")
+        if query.text is not None and not words:
+            return Page((), None, 0)
+        filters = [
+            *_equal(agent=query.agent, target=query.target),
+            *_one_of("pattern", query.patterns),
+            *_one_of("json_extract(json, '$.level')", query.levels),
+            *_one_of("coalesce(json_extract(json, '$.status'), 'settled')", (query.status,) if query.status else ()),
+            *_verdicts("finding", "findings", query.reviewed),
+        ]
+        if query.conversation is not None:
+            citing = "SELECT finding FROM cited WHERE conversation = ?"
+            filters.append(_Filter(f"id IN ({citing})", (query.conversation,)))
+        if query.confidence is not None:
+            low, high = query.confidence
+            filters.append(
+                _Filter("coalesce(-confidence, 1) BETWEEN ? AND ? AND -confidence > ?", (-high, -low, -high))
+            )
+        if query.likely is not None:
+            filters.append(_Filter(f"coalesce(-confidence, 1) {'<=' if query.likely else '>'} {-SURE}"))
+        if words:
+            filters.append(_Filter(_CITING, (words,)))
+        return self._page("findings", "body", _SORTS[query.sort], filters, after, limit, _decoder(Finding))
+
+    def list_leads(self, query: LeadQuery | None = None, after: str | None = None, limit: int = PAGE) -> Page[Lead]:
+        """See ListingStore."""
+        query = query or LeadQuery()
+        filters = [
+            *_equal(agent=query.agent),
+            *_one_of("kind", query.kinds),
+            *_verdicts("lead", "leads", query.reviewed),
+        ]
+        if query.conversation is not None:
+            over = "EXISTS (SELECT 1 FROM json_each(CAST(body AS TEXT), '$.message_conversations') WHERE value = ?)"
+            filters.append(_Filter(f"(conversation = ? OR {over})", (query.conversation, query.conversation)))
+        return self._page("leads", "body", ("-score", "id"), filters, after, limit, _decoder(Lead))
+
+    def list_claims(
+        self, query: ClaimQuery | None = None, after: str | None = None, limit: int = PAGE
+    ) -> Page[LedgerClaim]:
+        """See ListingStore."""
+        query = query or ClaimQuery()
+        filters = [
+            *_equal(conversation=query.conversation, agent=query.agent),
+            *_one_of("kind", query.kinds),
+            *_one_of("state", query.states),
+            *_verdicts("claim", "claims", query.reviewed),
+        ]
+        key = ("decisive", "conversation", "position", "id")
+        return self._page("claims", "body", key, filters, after, limit, _decoder(LedgerClaim))
+
+    def search(self, query: SearchQuery, after: str | None = None, limit: int = PAGE) -> Page[SearchHit]:
+        """See ListingStore."""
+        phrases = words_of(query.words)
+        if not phrases:
+            return Page((), None, 0)
+        filters = [_Filter("words MATCH ?", (_match(query.words),))]
+        filters += _equal(**{"texts.conversation": query.conversation, "texts.agent": query.agent})
+        table = "words JOIN texts ON number = words.rowid"  # without what damaged messages left in the index
+        return self._page(table, "words.rowid", ("words.rowid",), filters, after, limit, partial(self._hit, phrases))
+
+    def _hit(self, phrases: list[list[str]], number: int) -> SearchHit:
+        query = (
+            "SELECT body FROM texts JOIN messages ON messages.conversation = texts.conversation AND"
+            " messages.id = texts.message WHERE number = ?"
+        )
+        (body,) = self._db.execute(query, (number,)).fetchone()
+        return hit_of(decoded(body, Message), phrases)
+
+    def _page(
+        self,
+        table: str,
+        column: str,
+        key: tuple[str, ...],
+        filters: Iterable[_Filter],
+        after: str | None,
+        limit: int,
+        entry: Callable[[Any], T],
+    ) -> Page[T]:
+        """The entries after a place, made of a column of the rows that all filters let through, in order of the key."""
+        place, limit, every = decode_place(after, len(key)), checked_limit(limit), list(filters)
+        listed = f"FROM {table} AS listed" if table.startswith("(") else f"FROM {table}"
+        where = " AND ".join(each.condition for each in every) or "1"
+        values = [value for each in every for value in each.values]
+        columns = ", ".join(key)
+        rest = f"({columns}) > ({', '.join('?' * len(key))})" if place else "1"
+        if place and len(key) == 1:
+            rest = f"{columns} > ?"  # which the index of words takes
+        query = f"SELECT {columns}, {column} {listed} WHERE {where} AND {rest} ORDER BY {columns} LIMIT ?"
+        with self._reading() as db:
+            db.create_function("holds", 2, _holds, deterministic=True)
+            total = self._number(f"SELECT count(*) {listed} WHERE {where}", values)
+            rows = db.execute(query, (*values, *(place or ()), limit + 1)).fetchall()
+            items = tuple(entry(row[-1]) for row in rows[:limit])
+        return Page(items, encode_place(rows[limit - 1][:-1]) if len(rows) > limit else None, total)
+
+
+def unsearchable(db: sqlite3.Connection) -> Iterator[str]:
+    """What the search does not know, or knows and is not there, in words."""
+    stored, numbered = "SELECT conversation, id, agent FROM messages", "SELECT conversation, message, agent FROM texts"
+    for here, there, words in (
+        (stored, numbered, "cannot be searched"),
+        (numbered, stored, "is searched and not there"),
+    ):
+        for conversation, name, _ in db.execute(f"{here} EXCEPT {there}"):
+            yield f"message {name} of conversation {conversation} {words}"
+
+
+def _agent_place(row: tuple[str, int, int], sort: str) -> tuple[object, ...]:
+    """The place of an agent in its list: lower comes first."""
+    agent, findings, likely = row
+    return (agent,) if sort == "name" else (-likely, -findings, agent)
+
+
+def _holds(text: str | None, part: str) -> bool:
+    return part in (text or "").casefold()
+
+
+def _match(words: str) -> str:
+    """A search as FTS5 takes it: every phrase in quotes, all of them wanted."""
+    return " ".join(f'"{" ".join(phrase)}"' for phrase in words_of(words))
+
+
+def _equal(**values: str | None) -> list[_Filter]:
+    return [_Filter(f"{column} = ?", (value,)) for column, value in values.items() if value is not None]
+
+
+def _one_of(column: str, values: Sequence[str]) -> list[_Filter]:
+    return [_Filter(f"{column} IN ({', '.join('?' * len(values))})", tuple(values))] if values else []
+
+
+def _verdicts(kind: str, table: str, wanted: Sequence[Reviewed]) -> list[_Filter]:
+    return _one_of(_LATEST.format(kind, table), wanted)
+
+
+def _decoder(kind: type[T]) -> Callable[[object], T]:
+    return partial(decoded, kind=kind)
