@@ -33,6 +33,7 @@ COMMANDS = {  # heading → command → what it is for; `undersong --help` shows
         "evaluate": "Scores by a judge: one JSON row per message.",
         "detect": "Patterns over rows of scores: one JSON finding per line.",
         "watch": "Findings while messages or rows are written, as JSON lines.",
+        "serve": "A web page and an HTTP API over a store: look, decide, drop a file.",
     },
     "Judges": {
         "judges": "Who could judge on this machine, at what price, and what is known of them.",

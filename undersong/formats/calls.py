@@ -75,7 +75,7 @@ class CallLog:
             utterances = [(utterance, False) for utterance in call.before] + [
                 (utterance, True) for utterance in call.after
             ]
-            shared = _overlap(keys, [utterance.key for utterance, _ in utterances])
+            shared = overlap(keys, [utterance.key for utterance, _ in utterances])
             for utterance, is_answer in utterances[shared:]:
                 keys.append(utterance.key)
                 messages.append(_message(utterance, key, len(messages), call, is_answer))
@@ -123,7 +123,7 @@ def read_calls(source_items: Iterable[Item | tuple[str, ModelCall]], log: CallLo
     yield from notes.problems()
 
 
-def _overlap(keys: list[tuple[Any, ...]], new: list[tuple[Any, ...]]) -> int:
+def overlap(keys: list[tuple[Any, ...]], new: list[tuple[Any, ...]]) -> int:
     """How many of a call's messages are known: all that it has up to the last that agrees, from the beginning or,
     where the history was cut, from the end of what is known."""
     shared = 0

@@ -84,7 +84,8 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise StoreError("there is no such store", where=str(path), remedy="run `undersong audit` first")
     place = f"{path.absolute().as_uri()}?mode=ro"
-    db = sqlite3.connect(place, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+    # a server closes in one thread what it has read with in others
+    db = sqlite3.connect(place, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         version = version_of(db, path)
         if version < len(MIGRATIONS):

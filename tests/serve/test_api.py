@@ -1,0 +1,189 @@
+"""The HTTP API: what its document says is what it does; every error says what, where and what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from undersong.serve.api import OPERATIONS
+from undersong.serve.openapi import document
+from undersong.serve.settings import ServeSettings
+from undersong.stores.sqlite import SQLiteStore
+
+from .conftest import Client, running
+
+API = "/api/v1"
+
+
+def addresses(client: Client) -> dict[str, str]:
+    """An address for every reading operation."""
+    ids = {kind: client.get(f"{API}/{kind}?limit=1").json["items"][0] for kind in ("findings", "leads", "claims")}
+    claim = client.get("/leads").text.partition('href="/claims/')[2].partition('"')[0]
+    parts = {"findings": ids["findings"]["finding_id"], "leads": ids["leads"]["id"], "claims": claim, "rules": "darvo"}
+    queries = {"/conversation": "?id=talk-00001", "/agent": "?id=talk-00001/ada", "/search": "?words=garden"}
+    found = {}
+    for each in OPERATIONS:
+        if each.method == "GET":
+            part = each.path.split("/")[1] if each.path else ""
+            found[each.path] = API + each.path.replace("{id}", parts.get(part, "")) + queries.get(each.path, "")
+    return found
+
+
+def test_every_answer_is_as_the_document_says(client: Client) -> None:
+    described = client.get(f"{API}/openapi.json").json
+    for path, address in addresses(client).items():
+        answer = client.get(address)
+        assert answer.status == 200, (address, answer.text)
+        schema = described["paths"][API + path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        jsonschema.validate(answer.json, {**schema, "components": described["components"]})
+
+
+def test_the_document_names_every_operation_once_and_is_the_same_each_time() -> None:
+    names = [op["operationId"] for path in document()["paths"].values() for op in path.values()]
+    assert len(names) == len(set(names)) == len(OPERATIONS) + 2
+    first = json.dumps(document())
+    document.cache_clear()
+    assert json.dumps(document()) == first
+
+
+def test_pages_of_a_list_hold_everything_once(client: Client) -> None:
+    whole = client.get(f"{API}/findings?limit=1000").json
+    names, after = [], ""
+    while True:
+        part = client.get(f"{API}/findings?limit=3&after={after}").json
+        names += [each["finding_id"] for each in part["items"]]
+        after = part["next"]
+        if after is None:
+            break
+    assert names == [each["finding_id"] for each in whole["items"]]
+    assert (whole["total"], len(set(names))) == (10, 10)
+
+
+def test_filters_choose_what_they_say(client: Client) -> None:
+    high = client.get(f"{API}/findings?levels=high&levels=critical&likely=true").json["items"]
+    assert {each["level"] for each in high} <= {"high", "critical"}
+    assert all(each["confidence"] >= 0.5 for each in high)
+    assert high
+    assert client.get(f"{API}/findings?text=nowhereatall").json["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "names"),
+    [
+        ("/findings?levles=high", 400, "levels"),
+        ("/findings?levels=awful", 400, "levels"),
+        ("/findings?after=xyz", 400, "after"),
+        ("/findings?limit=0", 400, "limit"),
+        ("/findings?limit=1e9", 400, "limit"),
+        ("/findings/none", 404, "none"),
+        ("/conversation?id=none", 404, "none"),
+        ("/conversation", 400, "id"),
+        ("/agent?id=none", 404, "none"),
+        ("/rules/none", 404, "none"),
+        ("/compare?by=colour", 400, "by"),
+        ("/nothing", 404, "/nothing"),
+    ],
+)
+def test_an_error_says_what_where_and_what_to_do(client: Client, path: str, status: int, names: str) -> None:
+    answer = client.get(API + path)
+    assert answer.status == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json
+    assert set(problem) == {"type", "title", "status", "detail", "where", "remedy"}
+    assert problem["detail"]
+    assert problem["remedy"]
+    assert names in problem["detail"] + problem["where"] + problem["remedy"]
+
+
+def decision(client: Client, verdict: str = "rejected", **more: Any) -> dict[str, Any]:
+    drawn = client.get(f"{API}/reviews/next").json
+    fields = {name: drawn[name] for name in ("drawn", "propensity", "pool")}
+    return {"kind": "finding", "id": drawn["finding"]["finding_id"], "verdict": verdict, **fields, **more}
+
+
+def test_decisions_are_kept_with_how_they_were_drawn_and_the_next_one_is_another(client: Client, store: Path) -> None:
+    first = decision(client, reasons=["out of context"], note="<b>she</b> jokes", reviewer="Ida", shown_score=False)
+    kept = client.post(f"{API}/reviews", first)
+    assert kept.status == 201
+    second = decision(client, "confirmed")
+    assert second["id"] != first["id"]
+    assert client.post(f"{API}/reviews", second).status == 201
+    with SQLiteStore(store, read_only=True) as opened:
+        reviews = list(opened.reviews())
+    assert [(each.id, each.verdict) for each in reviews] == [(first["id"], "rejected"), (second["id"], "confirmed")]
+    assert reviews[0].note == "<b>she</b> jokes"
+    assert reviews[0].drawn != "chosen"
+    assert reviews[0].pool == 10
+    assert reviews[0].shown_score is False
+    assert len(reviews[0].rows) == len(client.get(f"{API}/findings/{first['id']}").json["finding"]["message_ids"])
+    standing = client.get(f"{API}/findings/{first['id']}").json["standing"]
+    assert (standing["review"]["reviewer"], standing["stale"]) == ("Ida", False)
+    assert client.get(f"{API}/reviews").json["total"] == 2
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"kind": "finding"}', b'{"kind":"x","id":"y","verdict":"z"}', b"\xff"])
+def test_a_decision_that_is_none_is_refused_with_its_place(client: Client, body: bytes) -> None:
+    answer = client.post(f"{API}/reviews", body, Content_Type="application/json")
+    assert answer.status == 400
+    assert answer.json["where"] == "body"
+
+
+def test_a_form_of_another_site_is_no_json(client: Client) -> None:
+    assert client.post(f"{API}/reviews", b"{}", Content_Type="text/plain").status == 415
+
+
+def message(number: int, text: str = "You are the kindest person I know.", **more: Any) -> dict[str, Any]:
+    return {"id": f"n{number}", "conversation": "new", "author": "kira", "text": text, **more}
+
+
+def test_messages_go_into_the_monitor_and_are_in_the_store_when_it_answers(client: Client, store: Path) -> None:
+    answer = client.post(f"{API}/messages", message(1))
+    assert answer.status == 200, answer.text
+    (observed,) = answer.json["observations"]
+    assert observed["message"]["id"] == "n1"
+    assert observed["evaluation"]["state"] == "scored"
+    wrong = [message(2), {"id": "n3", "text": "no conversation"}, message(4)]
+    several = client.post(f"{API}/messages", wrong).json
+    assert [each["message"]["id"] for each in several["observations"]] == ["n2", "n4"]
+    assert several["problems"][0]["where"].startswith("message 1")
+    with SQLiteStore(store, read_only=True) as opened:
+        assert [each.id for each in opened.conversation("new")[0].messages] == ["n1", "n2", "n4"]
+    assert client.post(f"{API}/messages", {"text": "x"}).status == 422
+
+
+def span(number: int, *said: tuple[str, str]) -> dict[str, Any]:
+    """A call of a model whose last message is its answer."""
+    parts = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in said]
+    texts = {"operation.name": "chat", "conversation.id": "traced", "request.model": "m-9"}
+    texts |= {"input.messages": json.dumps(parts[:-1]), "output.messages": json.dumps(parts[-1:])}
+    attributes = [{"key": f"gen_ai.{key}", "value": {"stringValue": value}} for key, value in texts.items()]
+    nanoseconds = str((1_770_000_000 + number) * 10**9)
+    one = {"traceId": f"{number:032x}", "spanId": f"{number:016x}", "name": "chat", "attributes": attributes,
+           "startTimeUnixNano": nanoseconds, "endTimeUnixNano": nanoseconds}  # fmt: skip
+    return {"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]}
+
+
+def test_traces_of_calls_become_one_conversation_though_each_repeats_what_was_said(client: Client, store: Path) -> None:
+    said = [("user", "Hello"), ("assistant", "Hi"), ("user", "And now?"), ("assistant", "Now this."), ("user", "Ah"),
+            ("assistant", "Yes")]  # fmt: skip
+    for number, end in enumerate((2, 4, 4)):
+        assert client.post("/v1/traces", span(number, *said[:end])).json == {}
+    assert client.post("/v1/traces", span(3, *said[2:6])).json == {}  # the history was cut at its beginning
+    with SQLiteStore(store, read_only=True) as opened:
+        talk = opened.conversation("traced")[0]
+    assert [(each.role, each.text) for each in talk.messages] == said
+    assert talk.messages[-1].model == "m-9"
+    assert client.post("/v1/traces", b"{", Content_Type="application/json").status == 400
+    assert client.post("/v1/traces", b"x", Content_Type="text/plain").status == 415
+
+
+def test_a_server_that_ends_keeps_what_it_answered(store: Path) -> None:
+    with running(ServeSettings(store=store)) as client:
+        first = decision(client)
+        assert client.post(f"{API}/reviews", first).status == 201
+    with running(ServeSettings(store=store)) as client:
+        assert [each["id"] for each in client.get(f"{API}/reviews").json["items"]] == [first["id"]]

@@ -1,0 +1,142 @@
+"""The pages that change something: review, decisions, files that are dropped, and events that go on."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from undersong.models import Record
+from undersong.serve.decisions import NAME, Decision, decide
+from undersong.serve.evidence import evidence_of
+from undersong.serve.forms import converted, query_of
+from undersong.serve.live import changes_of, events_response
+from undersong.serve.pages import REVIEWER, page, site_of
+from undersong.serve.problems import HttpProblem, ProblemError, missing, problem_response
+from undersong.serve.queue import next_draw
+from undersong.serve.rendering import address
+
+SKIPPED = 30  # findings that a person has skipped and is not asked again for a while
+CHUNK = 1 << 20
+YEAR = 365 * 24 * 3600
+
+
+class ReviewState(Record, frozen=True, kw_only=True):
+    """Where a person is: ``id`` asks for one finding, ``was`` was decided last, ``skip`` comes later.
+
+    ``show``: how sure the program is has been asked for.
+    """
+
+    id: str = ""
+    was: str = ""
+    outcome: str = ""
+    skip: tuple[str, ...] = ()
+    show: bool = False
+
+
+def review(request: Request) -> Response:
+    """The next finding to decide on, with how sure it is hidden."""
+    library = site_of(request).library
+    state = query_of(request.query_params, ReviewState)
+    draw = next_draw(library, state.skip)
+    chosen = library.store.finding(state.id) if state.id else (draw.finding if draw else None)
+    if state.id and chosen is None:
+        raise missing("there is no such finding", state.id)
+    skip = (*state.skip, chosen.finding_id)[-SKIPPED:] if chosen else ()
+    reviewed = len({each.id for each in library.store.reviews("finding")})
+    return page(
+        request,
+        "review.html.j2",
+        "/review",
+        e=evidence_of(library, chosen) if chosen else None,
+        draw=_draw_fields(draw) if draw and not state.id else ({"drawn": "chosen", "propensity": None, "pool": None}),
+        pool=draw.pool if draw else 0,
+        done=reviewed,
+        skip=_with(ReviewState(skip=skip)),
+        before=address("/review", id=state.was) if state.was and state.was != state.id else "",
+        undo=address("/review", id=state.was) if state.was else "",
+        shown=state.show,
+        reveal=_with(state, show=True),
+        figures="",
+    )
+
+
+def _with(state: ReviewState, *, show: bool = False) -> str:
+    """The address of a state of the review."""
+    skipped = "".join(f"&skip={quote(each, safe='')}" for each in state.skip)
+    return (address("/review", id=state.id, was=state.was, show=int(show)) + skipped).replace("/review&", "/review?")
+
+
+def _draw_fields(draw: Any) -> dict[str, Any]:
+    return {"drawn": draw.drawn, "propensity": draw.propensity, "pool": draw.pool}
+
+
+async def post_review(request: Request) -> Response:
+    """Store what was decided in a form, and go on."""
+    async with request.form(max_files=0, max_fields=60) as form:
+        texts = {name: str(form[name]) for name in form if isinstance(form[name], str)}
+        texts = {name: text for name, text in texts.items() if name not in ("reason", "back") and text}
+        reasons = tuple(str(each) for each in form.getlist("reason") if each)
+        back = str(form.get("back", ""))
+    decision = converted(texts | {"reasons": reasons}, Decision, "form")
+    await run_in_threadpool(decide, site_of(request).library, decision)
+    if back == "/review":
+        target = address("/review", outcome=decision.verdict, was=decision.id)
+    else:
+        target = address(f"/{decision.kind}s", decision.id, outcome=decision.verdict)
+    answer = RedirectResponse(target, status_code=303)
+    if decision.reviewer:
+        answer.set_cookie(REVIEWER, decision.reviewer[:NAME].encode("ascii", "ignore").decode(), max_age=YEAR,
+                          httponly=True, samesite="strict")  # fmt: skip
+    return answer
+
+
+async def post_audit(request: Request) -> Response:
+    """Take a file and audit it; the answer leads to its progress."""
+    audits = site_of(request).audits
+    async with request.form(max_files=1, max_fields=5) as form:
+        file = form.get("file")
+        if not isinstance(file, UploadFile) or not file.filename:
+            raise ProblemError(400, "no file came", where="file", remedy="choose a file, or drop one on the page")
+        job = audits.new(file.filename)
+        try:
+            with audits.path_of(job).open("wb") as target:
+                while chunk := await file.read(CHUNK):
+                    await run_in_threadpool(target.write, chunk)
+        except BaseException:
+            audits.discard(job)
+            raise
+    audits.start(job)
+    return RedirectResponse(address("/audits", job.id), status_code=303)
+
+
+def audit(request: Request) -> Response:
+    """How far an audit is."""
+    site, name = site_of(request), request.path_params["id"]
+    job = site.audits.job(name)
+    if job is None:
+        run = site.library.runs.run(name)  # of an earlier server; says so where there is none
+        return RedirectResponse(address("/runs", run.id), status_code=303)
+    return page(request, "audit.html.j2", "/", job=job)
+
+
+async def audit_events(request: Request) -> Response:
+    """How far an audit is, as it goes on."""
+    job = site_of(request).audits.job(request.path_params["id"])
+    if job is None:
+        return problem_response(request.scope, HttpProblem(404, "there is no such audit", request.path_params["id"]))
+
+    def look() -> tuple[dict[str, Any], bool]:
+        done = job.finished or job.failed
+        return {"words": job.words, "percent": job.percent, "done": job.finished, "failed": job.failed}, done
+
+    return events_response(changes_of(look))
+
+
+async def live_events(request: Request) -> Response:
+    """What is new in the store."""
+    return events_response(site_of(request).watcher.listen())

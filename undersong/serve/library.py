@@ -1,0 +1,99 @@
+"""The store behind the pages: one connection a thread to read, one to write, and figures that are worked out once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from undersong.models import SequenceReading, SessionVerdict
+from undersong.patterns.catalog import all_rules
+from undersong.report.finding_view import RuleWords, rule_words
+from undersong.serve.runs import Run, Runs
+from undersong.serve.settings import ServeSettings
+from undersong.stores.sqlite.browsing import BrowsingStore
+
+T = TypeVar("T")
+
+
+class Library:
+    """What all pages read from; methods may be called from any thread."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self.settings, self.runs = settings, Runs(settings)
+        self._threads = threading.local()
+        self._lock, self._writing = threading.RLock(), threading.RLock()
+        self._opened: list[BrowsingStore] = []
+        self._watch: BrowsingStore | None = None
+        self._writer: BrowsingStore | None = None
+        self._cached: dict[str, tuple[int, object]] = {}
+
+    @property
+    def store(self) -> BrowsingStore:
+        """The store for reading; a connection of this thread's own."""
+        opened: BrowsingStore | None = getattr(self._threads, "store", None)
+        if opened is None:
+            opened = self._threads.store = self._open()
+        return opened
+
+    def write(self, work: Callable[[BrowsingStore], T]) -> T:
+        """Do work on the one connection that writes; when it returns, a killed server or a power cut loses nothing."""
+        with self._writing:
+            if self._writer is None:
+                self._writer = BrowsingStore(self.settings.store, durable=True)
+            return work(self._writer)
+
+    def version(self) -> int:
+        """A number that changes with the store."""
+        with self._lock:
+            if self._watch is None:
+                self._watch = self._open()
+            return self._watch.data_version()
+
+    def cached(self, name: str, compute: Callable[[], T]) -> T:
+        """What ``compute`` gives, worked out again only when the store has changed."""
+        version = self.version()
+        with self._lock:
+            stored = self._cached.get(name)
+        if stored is not None and stored[0] == version:
+            return cast("T", stored[1])
+        value = compute()
+        with self._lock:
+            self._cached[name] = version, value
+        return value
+
+    def judge_hash(self) -> str:
+        """The judge with the most rows, whose scores the pages show; "" without any."""
+        judges = self.cached("judges", lambda: self.store.judges())
+        return max(judges, key=lambda judge: judge.rows).judge_hash if judges else ""
+
+    def rules(self) -> dict[str, RuleWords]:
+        """Rule hash → its words."""
+        return rule_words(all_rules())
+
+    def session(self, conversation_id: str) -> tuple[Run, SessionVerdict] | None:
+        """The verdict of the latest run over a conversation, None where no report has one."""
+        for run in self.runs.all():
+            if conversation_id in run.sessions:
+                return run, run.sessions[conversation_id]
+        return None
+
+    def reading(self, reading_id: str | None) -> SequenceReading | None:
+        """The reading of a sequence by its id, of any run."""
+        readings = (run.readings.get(reading_id) for run in self.runs.all()) if reading_id else ()
+        return next((each for each in readings if each is not None), None)
+
+    def close(self) -> None:
+        """Release every connection."""
+        with self._lock:
+            for opened in (*self._opened, self._writer):
+                if opened is not None:
+                    opened.close()
+            self._opened, self._watch, self._writer = [], None, None
+            self._threads = threading.local()
+
+    def _open(self) -> BrowsingStore:
+        opened = BrowsingStore(self.settings.store, read_only=True)
+        with self._lock:
+            self._opened.append(opened)
+        return opened
