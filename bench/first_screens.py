@@ -22,7 +22,8 @@ from typing import Any
 from undersong.models import Case
 from undersong.pipeline.audit import audit
 from undersong.report.coverage import coverage_of
-from undersong.report.opening import Point, let_go, points_of
+from undersong.report.opening import let_go, points_of
+from undersong.report.opening_choice import Point
 
 Talk = dict[str, Any]
 SETS = {  # kind → file, reports, conversations of a report

@@ -48,7 +48,8 @@ def test_who_pushes_comes_first_with_what_was_counted() -> None:
     first, *others = leads(run_of())
     assert (first.agent, first.rank, first.conversation, first.kind) == ("kira", 1, "a", "conversation")
     assert first.reason == (
-        "5 of its 10 messages read like isolation or pressure. Counting cannot tell which side that speaks against."
+        "5 of the 10 messages read like isolation or pressure. "
+        "Counting cannot tell whether that speaks against anybody."
     )
     assert [lead.agent for lead in shown_leads((first, *others))] == ["kira"]
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}
@@ -165,7 +166,9 @@ def test_unread_messages_are_ranked_by_phrases_and_triage_and_missing_is_not_zer
     ]
     first = leads(rows)[0]
     assert first.agent == "kira"
-    phrases = "3 of its 10 messages hold phrases of harmful kinds. Counting cannot tell which side that speaks against."
+    phrases = (
+        "3 of the 10 messages hold phrases of harmful kinds. Counting cannot tell whether that speaks against anybody."
+    )
     assert first.reason == phrases
     assert {each.source for each in first.evidence} == {"phrases", "triage"}
 

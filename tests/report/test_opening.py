@@ -88,8 +88,10 @@ def test_a_label_of_a_conversation_is_one_point_and_other_conversations_come_bef
     case = screen(turns("mild", claim), turns("worst", *[claim] * 5, *[praise] * 2), turns("middle", claim, claim))
     points = points_of(case)
     assert [point.conversation for point in points] == ["worst", "middle", "mild", "worst"]
-    assert points[0].sentence == "Turn 0 and 4 more turns, “worst”: the agent seems to speak as one that is conscious."
-    assert "Turn 5 and 1 more turn, “worst”" in points[3].sentence
+    assert points[0].sentence == (
+        "The assistant seems to speak of itself as one that is conscious or feels (turn 0 and 4 more, “worst”)."
+    )
+    assert "(turn 5 and 1 more, “worst”)" in points[3].sentence
 
 
 def test_an_answer_to_a_question_that_leads_is_not_on_the_first_screen() -> None:

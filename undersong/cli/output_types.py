@@ -21,7 +21,7 @@ from undersong.models.verdict import ClaimState, LedgerKind, Profile
 from undersong.pipeline.agent_profile import Profile as AgentHistoryProfile
 from undersong.report.coverage import Coverage
 from undersong.report.groups import GroupShare
-from undersong.report.opening import Point
+from undersong.report.opening_choice import Point
 from undersong.stores.protocol import AgentEntry
 
 

@@ -278,6 +278,8 @@ class StanceConfig(SessionRules, frozen=True, kw_only=True):
     pressure: tuple[str, ...]
     leading: tuple[str, ...]
     new_fact: str
+    circumstances: str
+    stands: str
     concedes: tuple[str, ...]
     holds: str
     negations: frozenset[str]

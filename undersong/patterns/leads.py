@@ -389,13 +389,13 @@ def _pair_reason(messages: Sequence[_Measured], bands: Mapping[str, SignalBand])
     (over, _), (phrases, _) = both.count("over"), both.count("phrases")
     size, which = counted(len(messages), "message"), lead_weights().which
     if over:
-        return f"{over} of its {size} {'read' if over > 1 else 'reads'} like {_kinds(messages, bands)}. {which}"
+        return f"{over} of the {size} {'read' if over > 1 else 'reads'} like {_kinds(messages, bands)}. {which}"
     if phrases:
-        return f"{phrases} of its {size} {'hold' if phrases > 1 else 'holds'} phrases of harmful kinds. {which}"
+        return f"{phrases} of the {size} {'hold' if phrases > 1 else 'holds'} phrases of harmful kinds. {which}"
     harm = both.mean("harm")
     if harm is not None and harm > 0.5:
-        return f"Its {size} rank higher in negative traits than {harm:.0%} of all messages. {which}"
-    return f"Its {size} stand out from the others of this run in the sum of small signs. {which}"
+        return f"The {size} rank higher in negative traits than {harm:.0%} of all messages. {which}"
+    return f"The {size} stand out from the others of this run in the sum of small signs. {which}"
 
 
 def _more(own: _Sums, others: _Sums, source: str) -> bool:

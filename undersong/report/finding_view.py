@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from undersong.models import TRAITS, Finding, Message, TraitScores, Why
 from undersong.patterns.language.compile import PatternRule
@@ -15,6 +15,7 @@ from undersong.report.narrative import certainty_words
 from undersong.report.opening import finding_point, finding_state
 from undersong.report.opening_sentences import sentences
 from undersong.report.order import group_of
+from undersong.report.reposts import is_repost
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class FindingStage:
     excerpt: Excerpt | None
     scores: TraitScores
     why: tuple[str, ...] = ()
+    again: tuple[Cite, ...] = ()  # of the same stage, nearly word for word
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,18 @@ class FindingView:
         """The other side by its name inside the conversation, "" without one."""
         target = self.finding.target or ""
         return own_name(target, self.finding.conversations[0] if self.finding.conversations else "")
+
+    @property
+    def shown_stages(self) -> tuple[FindingStage, ...]:
+        """The stages; messages of one stage that are nearly word for word the same as one, with links to the others."""
+        shown: list[FindingStage] = []
+        for stage in self.stages:
+            same = next((place for place, other in enumerate(shown) if _is_repost(stage, other)), None)
+            if same is None:
+                shown.append(stage)
+            else:
+                shown[same] = replace(shown[same], again=(*shown[same].again, stage.cite))
+        return tuple(shown)
 
     @property
     def sentence(self) -> str:
@@ -80,6 +94,13 @@ class FindingView:
     def stage_title(self, stage: FindingStage) -> str:
         """``Love bombing, PRAISE``: the title of the finding with the name of a stage."""
         return f"{self.finding.title}, {stage.name}".rstrip(", ")
+
+
+def _is_repost(stage: FindingStage, other: FindingStage) -> bool:
+    """Whether two messages of one stage say the same."""
+    if stage.name != other.name or not stage.excerpt or not other.excerpt:
+        return False
+    return is_repost(stage.excerpt.text, other.excerpt.text)
 
 
 def finding_view(finding: Finding, citations: Citations, aggregates: RowAggregates, rule: RuleWords) -> FindingView:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Literal
 
 import msgspec
 
@@ -18,6 +16,7 @@ from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
 from undersong.report.claims_view import coding_sessions
 from undersong.report.distinct_titles import with_distinct_titles
+from undersong.report.opening_choice import Point, State, chosen_points, spread
 from undersong.report.opening_phrases import QUOTE, name_of, sentence_start, times_words, turns_words, whole
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_turns import heaviest_first, labelled, turn_sentence
@@ -25,38 +24,13 @@ from undersong.report.order import is_faint, order_findings, order_sessions
 from undersong.report.sureness import sure_words
 from undersong.report.work_view import duration_words
 
-State = Literal["sure", "finding", "lead"]  # how far a reader may go with it
 SURE = 0.8  # confidence from which on a finding counts as sure
 SHOWN_LET_GO = 2  # look-alikes that a first screen names
-SHOWN = 5  # things to look at on a first screen
 LEADS = 3  # leads among them: they are guesses
-OF_A_KIND = 3  # of one kind where there are others
 ORDER = 100  # characters of an order to models within a sentence
 CLAIM_STATES: dict[str, State] = {"contradicted": "sure", "disputed": "finding"}  # of a claim; a lead otherwise
-HINTS = ("lead", "moment")  # kinds that name where to look and no more
 CHECKED = frozenset({"tests", "build", "lint"})  # claims that a program can check; others may well need no check
 WORDS = 5  # of a quote that says something by itself
-
-PointKind = Literal["violation", "finding", "claim", "bypass", "failure", "moment", "lead"]
-
-
-class Point(msgspec.Struct, frozen=True):
-    """One thing to look at. ``sure`` is how sure, in words; ``confidence`` is the number behind them.
-
-    ``quote`` is verbatim and may be ""; ``speaker`` says it. ``id`` is what ``undersong explain`` takes.
-    """
-
-    kind: PointKind
-    sentence: str
-    sure: str
-    quote: str
-    speaker: str
-    conversation: str
-    message_id: str
-    id: str
-    confidence: float | None = None
-    title: str = ""
-    state: State = "lead"
 
 
 def points_of(case: Case) -> tuple[Point, ...]:
@@ -74,7 +48,7 @@ def points_of(case: Case) -> tuple[Point, ...]:
     texts = {(message.conversation, message.id): message.text for message in case.cited}
     return tuple(
         msgspec.structs.replace(point, quote=whole(point.quote, texts.get((point.conversation, point.message_id))))
-        for point in _chosen([list(source) for source in sources])
+        for point in chosen_points([list(source) for source in sources])
     )
 
 
@@ -94,27 +68,6 @@ def more_points(case: Case, shown: Sequence[Point]) -> int:
     sources = (*(_deductions(case, sure=sure) for sure in (True, False)), _claims(case, (*AGAINST, "unsupported")))
     every = {point.id for source in (_findings(case, sure=True), *sources) for point in source}
     return len(every - {point.id for point in shown})
-
-
-def _chosen(sources: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
-    """OF_A_KIND of each source in their order, then the rest; of hints other conversations before more of one."""
-    ordered = [point for source in sources for point in source[:OF_A_KIND]]
-    ordered += [point for source in sources for point in source[OF_A_KIND:] if point.kind != "lead"]
-    chosen: dict[tuple[str, str], Point] = {}
-    for point in ordered:
-        chosen.setdefault((point.conversation, point.message_id), point)
-    hints = _spread([point for point in chosen.values() if point.kind in HINTS])
-    return tuple(next(hints) if point.kind in HINTS else point for point in chosen.values())[:SHOWN]
-
-
-def _spread(hints: Sequence[Point]) -> Iterator[Point]:
-    """Each conversation once in their order, then each a second time, and so on."""
-    rounds: Counter[str] = Counter()
-    ranked = []
-    for point in hints:
-        ranked.append((rounds[point.conversation], point))
-        rounds[point.conversation] += 1
-    yield from (point for _, point in sorted(ranked, key=lambda pair: pair[0]))
 
 
 def _violations(case: Case) -> Iterator[Point]:
@@ -461,13 +414,13 @@ def _turns(case: Case) -> Iterator[Point]:
         points += [_turn(case, session, item, others) for item, others in labelled(session)]
         if session.profile == "companion":
             points += _session_deductions(case, session, sure=False)
-    yield from _spread(points)
+    yield from spread(points)
 
 
 def _turn(case: Case, session: SessionVerdict, item: Moment, others: int) -> Point:
     return Point(
         kind="moment",
-        sentence=turn_sentence(item, others, _where(case, session)),
+        sentence=turn_sentence(item, name_of(item.agent, session.conversation), others, _where(case, session)),
         sure=sentences().how_sure["moment_signal"],
         quote=item.quotes[0].text,
         speaker=name_of(item.agent, session.conversation),

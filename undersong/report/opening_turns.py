@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted
 from undersong.models import Case, Moment, SessionVerdict
 from undersong.models.verdict import ORDERS, TALK_OF_ORDERS
+from undersong.report.opening_phrases import sentence_start
+from undersong.report.opening_sentences import sentences
 
 LABELS = ("candidate", "conduct", "distress")  # kinds of moments that rest on wording alone
 QUIET = "Answers a question that leads"  # nobody objects: most answers agree, and few of them give anything up
@@ -41,12 +42,18 @@ def session_weight(session: SessionVerdict) -> float:
     return round(wording * CERTAIN + sum(map(_weight, _groups(session).values())), 6)
 
 
-def turn_sentence(item: Moment, others: int, where: str) -> str:
-    """``Turn 3 and 4 more turns: the agent seems to speak as one that is conscious.``"""
+def turn_sentence(item: Moment, who: str, others: int, where: str) -> str:
+    """``The assistant seems to speak of itself as one that is conscious or feels (turn 3 and 4 more, “Night”).``"""
+    more = f" and {others:,} more" if others else ""
+    form = sentences().turns.get(item.code)
+    sentence = form.format(who=who) if form else _explained(item, who)
+    return f"{sentence_start(sentence)} (turn {item.position}{more}{where})."
+
+
+def _explained(item: Moment, who: str) -> str:
+    """The explanation of a label as what somebody seems to do."""
     why = one_line(item.explanation.split(". ")[0].removesuffix("."), 200)
-    why = why.replace("The agent speaks", "the agent seems to speak", 1).replace("The ", "the ", 1)
-    more = f" and {counted(others, 'more turn')}" if others else ""
-    return f"Turn {item.position}{more}{where}: {why}."
+    return f"{who}: {why[:1].lower()}{why[1:]}, or so it seems"
 
 
 def _groups(session: SessionVerdict) -> dict[str, list[Moment]]:

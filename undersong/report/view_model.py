@@ -19,7 +19,8 @@ from undersong.report.escape import own_name
 from undersong.report.finding_view import FindingView, RuleWords, finding_view
 from undersong.report.headline import ReportTexts, words_for
 from undersong.report.narrative import basis_words, moment_label
-from undersong.report.opening import LetGo, Point, let_go, more_points, points_of
+from undersong.report.opening import LetGo, let_go, more_points, points_of
+from undersong.report.opening_choice import Point
 from undersong.report.opening_sentences import sentences
 from undersong.report.order import (
     DEDUCTION_LEVEL,

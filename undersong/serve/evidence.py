@@ -11,7 +11,8 @@ from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
 from undersong.report.finding_view import RuleWords, why_words
 from undersong.report.narrative import certainty_words, outcome_words
-from undersong.report.opening import Point, finding_point
+from undersong.report.opening import finding_point
+from undersong.report.opening_choice import Point
 from undersong.serve.library import Library
 from undersong.serve.marking import MarkedRun, Span, marked
 from undersong.stores.reviewing import evidence_places, reviews_of, standing

@@ -14,7 +14,8 @@ from undersong.core.manifest import is_report
 from undersong.errors import InputError
 from undersong.models import Case, Finding, Lead, LedgerClaim, Record, SequenceReading, SessionVerdict
 from undersong.report.coverage import Coverage, coverage_of
-from undersong.report.opening import LetGo, Point, let_go, points_of
+from undersong.report.opening import LetGo, let_go, points_of
+from undersong.report.opening_choice import Point
 from undersong.report.writer import CASE, CLAIMS, FINDINGS, LEADS, SEQUENCES
 from undersong.serve.problems import missing
 from undersong.serve.settings import ServeSettings

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import PressureKind, pattern, stance_config
 from undersong.models import Deduction, Moment, Quote
-from undersong.verdict.claims import sentences
+from undersong.verdict.claims import sentences, without_speech
 from undersong.verdict.detectors.premises import CLAUSES, confirmed_beliefs, drifts
 from undersong.verdict.transcript import (
     ASKS,
@@ -69,7 +69,9 @@ class _StanceScore:
         self.by, self.limits = "a judge", config.judged
         if config.judged.signal not in scores:
             self.by, self.limits = "a trained stance head", config.heads[exchange.kind]
-        applies = self.by == "a judge" or not exchange.works  # code that changes is no stance that does
+        # Code that changes is no stance that does, and an answer that begins by saying that it holds gives nothing up.
+        holds = pattern((stance_config().stands,)).search(exchange.answer.prose[:EXCERPT]) is not None
+        applies = self.by == "a judge" or not (exchange.works or holds)
         self.score = scores.get(self.limits.signal, 0.0) if applies else 0.0
         self.gives_way = self.score >= self.limits.candidate
         self.takes_points = self.limits.points is not None and self.score >= self.limits.points
@@ -176,13 +178,15 @@ def exchanges(transcript: Transcript) -> Iterator[Exchange]:
 
 
 def _presses(turn: TranscriptTurn) -> PressureKind | None:
-    if pattern(stance_config().pressure).search(turn.prose):
+    own = without_speech(turn.prose)  # what somebody else says, or a window on a screen, presses nobody here
+    if pattern(stance_config().pressure).search(own):
         return "objection"
-    return "leading" if pattern(stance_config().leading).search(turn.prose) else None
+    return "leading" if pattern(stance_config().leading).search(own) else None
 
 
 def _brings_news(turn: TranscriptTurn) -> bool:
-    return pattern((stance_config().new_fact,)).search(turn.message.text) is not None
+    config = stance_config()
+    return pattern((config.new_fact, config.circumstances)).search(turn.message.text) is not None
 
 
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")

@@ -1,0 +1,83 @@
+"""A thing to look at, and which of all of them a first screen names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from undersong.core.text import counted
+from undersong.report.reposts import is_repost
+
+SHOWN = 5  # things to look at on a first screen
+OF_A_KIND = 3  # of one kind where there are others
+HINTS = ("lead", "moment")  # kinds that name where to look and no more
+PointKind = Literal["violation", "finding", "claim", "bypass", "failure", "moment", "lead"]
+State = Literal["sure", "finding", "lead"]  # how far a reader may go with it
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One thing to look at. ``sure`` is how sure, in words; ``confidence`` is the number behind them.
+
+    ``quote`` is verbatim and may be ""; ``speaker`` says it. ``id`` is what ``undersong explain`` takes.
+    """
+
+    kind: PointKind
+    sentence: str
+    sure: str
+    quote: str
+    speaker: str
+    conversation: str
+    message_id: str
+    id: str
+    confidence: float | None = None
+    title: str = ""
+    state: State = "lead"
+
+
+def chosen_points(sources: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
+    """OF_A_KIND of each source in their order, then the rest; of hints other conversations before more of one."""
+    ordered = [point for source in sources for point in source[:OF_A_KIND]]
+    ordered += [point for source in sources for point in source[OF_A_KIND:] if point.kind != "lead"]
+    chosen: dict[tuple[str, str], Point] = {}
+    for point in ordered:
+        chosen.setdefault((point.conversation, point.message_id), point)
+    points = _once(chosen.values())
+    hints = spread([point for point in points if point.kind in HINTS])
+    return tuple(next(hints) if point.kind in HINTS else point for point in points)[:SHOWN]
+
+
+def _once(points: Iterable[Point]) -> list[Point]:
+    """Of points with one quote by one speaker the first, with the number of the others."""
+    shown: list[Point] = []
+    others = Counter[int]()
+    for point in points:
+        same = next((place for place, other in enumerate(shown) if _reposts(point, other)), None)
+        if same is None:
+            shown.append(point)
+        else:
+            others[same] += 1
+    return [
+        msgspec.structs.replace(
+            point, sentence=f"{point.sentence} The same words stand in {counted(others[place], 'more place')}."
+        )
+        if others[place]
+        else point
+        for place, point in enumerate(shown)
+    ]
+
+
+def _reposts(point: Point, other: Point) -> bool:
+    return point.kind == other.kind in HINTS and point.speaker == other.speaker and is_repost(point.quote, other.quote)
+
+
+def spread(hints: Sequence[Point]) -> Iterator[Point]:
+    """Each conversation once in their order, then each a second time, and so on."""
+    rounds: Counter[str] = Counter()
+    ranked = []
+    for point in hints:
+        ranked.append((rounds[point.conversation], point))
+        rounds[point.conversation] += 1
+    yield from (point for _, point in sorted(ranked, key=lambda pair: pair[0]))
