@@ -110,6 +110,8 @@ def _without(tree: Node, missing: frozenset[str]) -> Node:
 def with_origin(finding: Finding, rule: PatternRule, indicators: SetIndicators) -> Finding:
     """The finding with a note of each indicator that other findings set on its messages."""
     asked, patterns, counts = asked_of_findings(rule), dict[str, frozenset[str]](), dict[str, int]()
+    if not asked or not indicators:
+        return finding
     for place in zip(finding.message_conversations, finding.message_ids, strict=True):
         for name, origins in indicators.get(place, {}).items():
             if name in asked:
