@@ -31,7 +31,7 @@ from undersong.models import Problem, encode
 
 if TYPE_CHECKING:
     from undersong.formats import Format
-    from undersong.models import Finding, RetractedFinding
+    from undersong.models import Confirmed, Finding, Message, RetractedFinding
     from undersong.patterns.language.compile import PatternRule
 
 JUDGE_FAILED = 4  # exit code
@@ -202,6 +202,16 @@ def _show(items: Iterable[Problem | PrintableUpdate]) -> list[Problem]:
             click.echo(encode(finding))
         for sequence in getattr(item, "emerging", ()):  # of messages alone
             click.echo(json.dumps({"emerging": msgspec.to_builtins(sequence)}))
+        for message, answer in getattr(item, "constraints", ()):
+            if answer.yes is not False:
+                click.echo(json.dumps(_constraint(message, answer)))
     if faint - printed:
         click.echo(f"{counted(len(faint - printed), 'finding')} of a confidence under .1 not printed", err=True)
     return unread
+
+
+def _constraint(message: Message, answer: Confirmed) -> dict[str, object]:
+    """A hard constraint that a judge confirmed of a message (``yes``), or why it was not asked (None)."""
+    place = {"agent": message.agent, "conversation": message.conversation, "message": message.id}
+    quotes = [quote.text for quote in answer.quotes]
+    return {"constraint": answer.mechanism, **place, "yes": answer.yes, "quotes": quotes, "reason": answer.reason}

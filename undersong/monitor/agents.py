@@ -57,6 +57,14 @@ class AgentTracker:
                 self._versions[agent] = version
                 self._stored[agent] = {each.finding_id: each for each in self._store.findings(agent) if self._own(each)}
 
+    def linked(self, agents: Iterable[str]) -> set[str]:
+        """Whom these agents address, or by whom they are, as far as it is loaded and a rule binds rows of both."""
+        return self._live.linked(agents)
+
+    def addressed_by(self, rows: Sequence[Row]) -> set[str]:
+        """Whom these rows address, where a rule binds rows of both."""
+        return self._live.addressed_by(rows)
+
     def feed(self, rows: Sequence[Row], agents: Iterable[str]) -> Changes:
         """Take rows; what has changed for these agents since the store has it."""
         changed = self._extend(rows)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from undersong.errors import JudgeError, StoreError, UsageError
-from undersong.judges.protocol import Judge
+from undersong.judges.protocol import Judge, Segment
 from undersong.models import (
+    Confirmed,
     Conversation,
     Emerging,
     Evaluation,
@@ -29,12 +30,15 @@ from undersong.patterns.outcome import with_outcome
 from undersong.pipeline.case_builder import with_attribution
 from undersong.pipeline.evaluate import FailureTally, HistoryLookup, RoutedThread, ask
 from undersong.pipeline.finding_reader import stored_texts
+from undersong.pipeline.judge_session import confirmations_of
+from undersong.pipeline.stages import AuditState
 from undersong.routing.budget import TRIAGE
 from undersong.routing.lookback import DirectedMessage, LookBackIndex
 from undersong.rows.corpus_scales import NullBandCounter, PercentileRanks, table_name, with_band
 from undersong.scan import SignalBook
 from undersong.stores.erasure import Forgotten
 from undersong.stores.protocol import Store, StoreVersions, Update
+from undersong.verdict import constraint_segments
 
 MAX_CONVERSATIONS = 2_048  # conversations that are held; then all are read again as they are needed
 MAX_PARTICIPANTS = 16  # of a conversation, up to which what came of findings is told of all of them with every message
@@ -58,6 +62,7 @@ class MonitorState:
         self.agents, self._histories, self._rules = agents, histories, rules
         self._corpus_ranks: tuple[int, CorpusRanks] | None = None  # and the store's change that it is of
         self.tally = FailureTally()
+        self._constraint_failure: JudgeError | None = None
         self._spare: dict[tuple[str, str], Evaluation] = {}  # answers that the store does not have yet
         self.drop()
 
@@ -118,7 +123,25 @@ class MonitorState:
         changes = self._save_changes(touched)
         if changes is None:
             return None
-        return self._observations(messages, new, changes, touched)
+        return self._observations(messages, new, changes, touched, self._asked_of_constraints(messages, new))
+
+    def _asked_of_constraints(self, messages: Sequence[Message], new: Sequence[bool]) -> dict[Place, list[Confirmed]]:
+        """What the judge says of words of hard constraints in messages that are new, with those around them."""
+        fresh = {(each.conversation, each.id) for each, is_new in zip(messages, new, strict=True) if is_new}
+        places: list[tuple[str, Segment]] = []
+        if "mechanisms" in self._judge.gives and self._judge.confirms:
+            for name in dict.fromkeys(name for name, _ in fresh):
+                state = self._conversations[name]
+                segments = constraint_segments(state.conversation, state.scans)
+                places += [(name, each) for each in segments if (name, each.place) in fresh]
+        run = AuditState()
+        answers: dict[Place, list[Confirmed]] = {}
+        confirmations = confirmations_of(self._judge, [segment for _, segment in places], run)
+        for (name, segment), answer in zip(places, confirmations, strict=True):
+            answers.setdefault((name, segment.place), []).append(answer)
+        if places:
+            self._constraint_failure = run.failure
+        return answers
 
     def end(self, agents: Sequence[str], *, settle: bool) -> Changes | None:
         """No row follows for these agents for now; None where somebody else wrote in between."""
@@ -175,13 +198,12 @@ class MonitorState:
         lost = {agent for state in touched.values() for agent in state.former_agents}
         near = {agent for state in touched.values() if len(state.agents) <= MAX_PARTICIPANTS for agent in state.agents}
         moved = sorted({row.agent for row in rows} | lost)
-        agents = sorted({*moved, *near})
         versions = StoreVersions(
             {name: self._versions[name] for name in touched},
-            self.store.versions((), agents, self._judge.hash).agents,
+            self._load({*moved, *near, *self.agents.addressed_by(rows)}),
         )
-        self.agents.load(versions.agents)
-        changes = self._with_outcomes(self.agents.feed(rows, moved), touched.values())
+        fed = self.agents.feed(rows, {*moved, *(self.agents.linked(moved) & versions.agents.keys())})
+        changes = self._with_outcomes(fed, touched.values())
         update = Update(
             judge_hash=self._judge.hash,
             conversations=tuple(state.as_update() for state in touched.values() if state.changed or state.has_new_head),
@@ -194,6 +216,16 @@ class MonitorState:
             for state in touched.values():
                 state.mark_saved()
         return saved
+
+    def _load(self, agents: Iterable[str]) -> dict[str, int]:
+        """Bring these agents up to date, and those whom they address or who addressed them; the versions of all."""
+        versions = self.store.versions((), sorted(agents), self._judge.hash).agents
+        self.agents.load(versions)
+        linked = self.agents.linked(versions) - versions.keys()
+        if linked:
+            versions = {**versions, **self.store.versions((), sorted(linked), self._judge.hash).agents}
+            self.agents.load(versions)
+        return versions
 
     def _store_update(self, changes: Changes, update: Update, versions: StoreVersions) -> Changes | None:
         """Put all of it into the store; None, and nothing is held any more, where somebody else wrote."""
@@ -259,6 +291,7 @@ class MonitorState:
         new: Sequence[bool],
         changes: Changes,
         touched: dict[str, ConversationState],
+        constraints: Mapping[Place, Sequence[Confirmed]],
     ) -> list[Observation]:
         places = {name: self._conversations[name].places for name in {message.conversation for message in messages}}
         shares = _assign_findings(messages, changes)
@@ -276,6 +309,7 @@ class MonitorState:
                     retracted=changes.retracted if last else (),
                     late=tuple(touched[message.conversation].late) if last and message.conversation in touched else (),
                     is_new=is_new,
+                    constraints=tuple(constraints.get((message.conversation, message.id), ())) if is_new else (),
                 )
             )
         return observations
@@ -312,10 +346,11 @@ class MonitorState:
         return self.agents.emerging(agent)
 
     def failed(self) -> JudgeError | None:
-        """Why the judge did not come to a message that is held, or a sequence; None where it came to all."""
+        """Why the judge did not come to a message that is held, a sequence or a constraint, or None."""
         reader = self.agents.reader
         failures = (each for state in self._conversations.values() for each in state.failures.values())
-        return next(failures, reader.failure if reader is not None else None)
+        of_reader = reader.failure if reader is not None else None
+        return next(failures, None) or of_reader or self._constraint_failure
 
 
 def _assign_findings(messages: Sequence[Message], changes: Changes) -> list[tuple[Finding, ...]]:
@@ -356,7 +391,8 @@ class Observation(Record, frozen=True, kw_only=True):
     ``found`` are findings that are new or other than they were; each takes the place of one with its id, and of the
     one that it ``replaces``. ``retracted`` are those that no longer hold, with the reason.
     ``late`` are the ids of earlier messages of the conversation that are read otherwise since. ``is_new`` is False for
-    a message that was there already, word for word.
+    a message that was there already, word for word. ``constraints``: for each hard constraint whose words a new message
+    has, what a judge that answers second questions says of it; a ``yes`` is a violation.
     """
 
     message: Message
@@ -366,9 +402,11 @@ class Observation(Record, frozen=True, kw_only=True):
     retracted: tuple[RetractedFinding, ...] = ()
     late: tuple[str, ...] = ()
     is_new: bool = True
+    constraints: tuple[Confirmed, ...] = ()
 
 
 Pair = tuple[str, str]  # agent, target
+Place = tuple[str, str]  # conversation, message
 LookbackReads = dict[int, str]  # place in a conversation → the flagged message of another one for which it is read
 
 

@@ -17,7 +17,7 @@ from undersong.core.batches import batches
 from undersong.errors import InputError, JudgeError, RecordError, UsageError
 from undersong.formats import Format, detect
 from undersong.formats.sources import TextSource
-from undersong.models import Conversation, Emerging, Finding, Problem, RetractedFinding, Row
+from undersong.models import Confirmed, Conversation, Emerging, Finding, Message, Problem, RetractedFinding, Row
 from undersong.monitor import Observation, SyncMonitor
 from undersong.monitor.incremental_ingest import IncrementalIngest
 from undersong.patterns.live import Changes, LiveDetector
@@ -118,12 +118,14 @@ TOGETHER = 500  # messages that are taken together, in one update of the store
 class WatchUpdate(NamedTuple):
     """Findings that are new or other than they were, and those that no longer hold, with the reason.
 
-    ``emerging`` are warnings of sequences that have come a stage further; they are no findings.
+    ``emerging`` are warnings of sequences that have come a stage further; they are no findings. ``constraints`` are
+    messages with words of a hard constraint, with what a judge says of these.
     """
 
     findings: tuple[Finding, ...] = ()
     retracted: tuple[RetractedFinding, ...] = ()
     emerging: tuple[Emerging, ...] = ()
+    constraints: tuple[tuple[Message, Confirmed], ...] = ()
 
 
 def watch_messages(
@@ -202,7 +204,9 @@ def _alone(monitor: SyncMonitor, conversation: Conversation) -> Problem | list[O
 
 def _update_of(observations: Sequence[Observation]) -> WatchUpdate:
     findings = tuple(finding for each in observations for finding in each.found)
-    return WatchUpdate(findings, tuple(gone for each in observations for gone in each.retracted))
+    retracted = tuple(gone for each in observations for gone in each.retracted)
+    constraints = tuple((each.message, answer) for each in observations for answer in each.constraints)
+    return WatchUpdate(findings, retracted, constraints=constraints)
 
 
 def _failed(failure: JudgeError | None) -> Iterator[Problem]:

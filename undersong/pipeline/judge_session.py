@@ -21,7 +21,7 @@ from undersong.judges.measurement import PARAMETER, Calibration, ScoreMap, Shift
 from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Segment, is_paid, open_judge
 from undersong.models import TRAITS, Confirmed, InputFile, Message, Row, SessionVerdict
 from undersong.patterns.significance.noise_resampling import assumed
-from undersong.pipeline.evaluate import HistoryLookup, RoutedThread
+from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, raised_by
 from undersong.pipeline.stages import AuditState
 from undersong.stores.protocol import Store
 from undersong.stores.sqlite import SQLiteStore
@@ -149,7 +149,7 @@ def confirmed_sessions(
         yield from ((thread, rows, _verdict(thread, rows, run)) for thread, rows in threads)
         return
     for group in _grouped(threads, run):
-        answers = iter(_answers(judge, [segment for *_, places in group for segment in places], run))
+        answers = iter(confirmations_of(judge, [segment for *_, places in group for segment in places], run))
         for (thread, rows), verdict, places in group:
             confirmations = tuple(islice(answers, len(places)))
             yield thread, rows, _verdict(thread, rows, run, confirmations) if confirmations else verdict
@@ -177,14 +177,18 @@ def _grouped(
         yield group
 
 
-def _answers(judge: Judge, every: Sequence[Segment], run: AuditState) -> list[Confirmed]:
-    """One answer for each place; the state says why there is none."""
+def confirmations_of(judge: Judge, every: Sequence[Segment], run: AuditState) -> list[Confirmed]:
+    """One answer for each place, none where the judge answers no second questions; the state says why there is none.
+
+    A judge that fails as a whole stands in ``run.failure`` and is not asked again.
+    """
     if not every or not judge.confirms:
         return []
     answers: Sequence[Confirmed | None] = [None] * len(every)
     if run.failure is None:
         try:
-            answers = judge.confirm(every)
+            with raised_by(judge, "mend its method confirm"):
+                answers = judge.confirm(every)
         except JudgeAbortedError as error:
             run.failure, answers = error, error.answers
         except JudgeError as error:

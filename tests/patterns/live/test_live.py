@@ -15,10 +15,9 @@ from undersong.patterns.catalog import all_rules, load_rules, named
 from undersong.patterns.detect import detect
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live import Changes, LiveDetector
-from undersong.patterns.reference.downstream import reads_others
 from undersong.patterns.tools.rule_tests import table
 
-RULES = [each for each in all_rules() if not reads_others(each)]  # the others are not applicable live
+RULES = all_rules()
 LOW, HIGH = "manipulation < 0.3", "manipulation > 0.5"
 STEPS = 200_000  # per sequence: beyond it neither engine says what follows
 

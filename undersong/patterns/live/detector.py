@@ -10,15 +10,16 @@ import msgspec
 from undersong.models import Finding, Row, RuleOutcome
 from undersong.patterns.detect import detect, indicators_named
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.fields import DOWNSTREAM
 from undersong.patterns.language.inputs import NEVER_MISSING, available_inputs, gives, lacking
 from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_between, joined, ordered
 from undersong.patterns.live.columns import joined_table
 from undersong.patterns.live.end_filter import row_masks, vectors_over
 from undersong.patterns.live.row_log import RowLog, TimelineChange, TimelineKey
+from undersong.patterns.live.senders import Senders
 from undersong.patterns.live.timeline import LiveTimeline
-from undersong.patterns.reference.downstream import reads_others
+from undersong.patterns.reference.downstream import addressed_by, reads_others, sequence_of
 from undersong.patterns.reference.matcher import STEPS
-from undersong.patterns.reference.partitions import Timeline
 from undersong.patterns.reference.search import Match
 from undersong.patterns.set_indicators import asked_of_findings, not_set, set_by, shapes_for
 from undersong.patterns.significance.confidence import with_confidence
@@ -32,9 +33,10 @@ FEW = 100  # rows up to which the reference is quicker than arrays
 class LiveDetector:
     """Rules over rows that come one at a time; after every row its findings are those of ``detect`` on the rows so far.
 
-    New rows re-run the rules that they can change over the history of their agent. ``given_by`` names what the judge
-    fills, as in ``detect``: a rule has no findings until each of its inputs has been seen in some read row. ``steps``
-    bounds the work of a rule on one sequence.
+    New rows re-run the rules that they can change over the history of their agent, rules over several agents over those
+    of the agents who addressed it. One of these that also asks for what findings set is not applicable. ``given_by``
+    names what the judge fills, as in ``detect``: a rule has no findings until each of its inputs has been seen in some
+    read row. ``steps`` bounds the work of a rule on one sequence.
     """
 
     def __init__(
@@ -46,7 +48,9 @@ class LiveDetector:
         self._asking = frozenset(number for number, rule in enumerate(self._rules) if asked_of_findings(rule))
         self._setting = frozenset(number for number, rule in enumerate(self._rules) if rule.file.sets)
         self._shapes = tuple(self._rules[number] for number in sorted(self._setting))
-        self._wanted = frozenset[str]().union(*(rule.needs for rule in self._rules)) - NEVER_MISSING
+        over_several = {number for number, rule in enumerate(self._rules) if reads_others(rule)}
+        self._several, self._beyond = frozenset(over_several - self._asking), frozenset(over_several & self._asking)
+        self._wanted = frozenset[str]().union(*(rule.needs for rule in self._rules)) - NEVER_MISSING - {DOWNSTREAM}
         self.clear()
 
     def clear(self) -> None:
@@ -55,7 +59,8 @@ class LiveDetector:
         self.timelines: dict[TimelineKey, LiveTimeline] = {}
         self._codes: dict[str, int] = {}
         self._paths = PathCache()
-        self._has = NEVER_MISSING
+        self._senders = {number: Senders(self._rules[number]) for number in self._several}
+        self._has = NEVER_MISSING | {DOWNSTREAM}
         self._named: frozenset[str] = frozenset()
         self._read = self._ranked = 0
         self._active = self._active_rules()
@@ -78,11 +83,13 @@ class LiveDetector:
         due = self._due({line: self._advance(line, changed, late=line in late) for line, changed in changes.items()})
         self.archive.clear_fresh()
         due |= dict.fromkeys(late, frozenset(range(len(self._rules))))
+        self._add_senders(due, {line: [change.key[0] for change in changed] for line, changed in changes.items()})
         self._run({line: numbers - self._asking for line, numbers in due.items()})
         before, self._active = self._active, self._active_rules()
         if self._active != before:  # other rules speak now
             due = {line: due.get(line, frozenset()) | self._setting for line in self.timelines}
         self._run({line: self._due_by_findings(line, numbers) for line, numbers in due.items()})
+        late |= due.keys() - changes.keys() if late else set()  # rules over several agents run on those, too
         return joined([self._report(self.timelines[line], late=line in late) for line in due])
 
     def _due_by_findings(self, line: TimelineKey, due: Set[int]) -> Set[int]:
@@ -108,17 +115,16 @@ class LiveDetector:
         return ordered(each for timeline in self.timelines.values() for each in timeline.reported.values())
 
     def outcomes(self) -> tuple[RuleOutcome, ...]:
-        """The outcome of every rule on the rows so far; runs all of them once.
-
-        Rules that bind rows of several agents are not applicable here: an agent's findings follow from its own rows.
-        """
+        """The outcome of every rule on the rows so far; runs all of them once."""
         rows = (row for timeline in self.timelines.values() for row in timeline.dated())
-        here = [rule for rule in self.rules if not reads_others(rule)]
+        here = [rule for number, rule in enumerate(self.rules) if number not in self._beyond]
         outcomes = {each.rule_hash: each for each in detect(rows, here, gives=self.given_by, steps=self.steps).outcomes}
-        outcomes |= {rule.hash: self._elsewhere(index) for index, rule in enumerate(self.rules) if reads_others(rule)}
+        outcomes |= {
+            self.rules[number].hash: self._not_here(number) for number in self._beyond if number < len(self.rules)
+        }
         return tuple(outcomes[rule.hash] for rule in self.rules)
 
-    def _elsewhere(self, index: int) -> RuleOutcome:
+    def _not_here(self, index: int) -> RuleOutcome:
         rule, reason = self.rules[index], self._lacking(index)
         variant = rule.file.variant_of
         return RuleOutcome(
@@ -164,8 +170,14 @@ class LiveDetector:
             timeline = self.timelines[line] = LiveTimeline(line, self._rules, self._codes)
         if late:
             timeline.clear()
-            return timeline.append(self.archive.since(line, None))
-        return timeline.append((key, *self.archive.row(key)) for key in sorted({change.key for change in changes}))
+            rows = timeline.append(self.archive.since(line, None))
+        else:
+            rows = timeline.append((key, *self.archive.row(key)) for key in sorted({change.key for change in changes}))
+        for senders in self._senders.values():
+            if late:
+                senders.forget(line)
+            senders.append(line, timeline.entries[len(timeline.entries) - len(rows) :])
+        return rows
 
     def _due(self, taken: Mapping[TimelineKey, Sequence[Row]]) -> dict[TimelineKey, Set[int]]:
         """The rules to run on each timeline for the rows that it took; what rows say alone is asked of all at once."""
@@ -176,16 +188,36 @@ class LiveDetector:
         first = 0
         for line, own in taken.items():
             last = first + len(own)
-            due[line] = self.timelines[line].due([of_rule[first:last] for of_rule in masks])
+            due[line] = self.timelines[line].due([of_rule[first:last] for of_rule in masks]) - self._several
             first = last
         return due
+
+    def _add_senders(self, due: dict[TimelineKey, Set[int]], moved: Mapping[TimelineKey, Sequence[int]]) -> None:
+        """Make rules over several agents due on the timelines whose sequences changed; ``moved``: when rows came."""
+        for number, senders in self._senders.items():
+            for line in senders.due(moved):
+                due[line] = due.get(line, frozenset()) | {number}
+
+    def linked(self, agents: Iterable[str]) -> set[str]:
+        """Whom these agents address, or by whom they are, so that a rule over several agents binds rows of both."""
+        linked = set[str]()
+        for agent in agents:
+            for senders in self._senders.values():
+                linked |= senders.addressed((agent, None)) | {line[0] for line in senders.senders(agent)}
+        return linked
+
+    def addressed_by(self, rows: Sequence[Row]) -> set[str]:
+        """Whom rows that are not there yet address so."""
+        return set[str]().union(*(addressed_by(self._rules[number], rows) for number in self._several))
 
     def _run(self, due: Mapping[TimelineKey, Set[int]]) -> None:
         """Run each rule over the timelines on which it is due; rules that are due on the same ones share arrays."""
         lines: dict[int, list[TimelineKey]] = {}
         for line, numbers in due.items():
-            for number in numbers:
+            for number in numbers - self._several - self._beyond:
                 lines.setdefault(number, []).append(line)
+            for number in numbers & self._several:
+                self._run_over_several(line, number)
         together: dict[tuple[TimelineKey, ...], list[int]] = {}
         for number, own in sorted(lines.items()):
             together.setdefault(tuple(own), []).append(number)
@@ -202,9 +234,20 @@ class LiveDetector:
             for line, own in matches.items():
                 timelines[line].take(number, own)
 
+    def _run_over_several(self, line: TimelineKey, number: int) -> None:
+        """Run a rule over an agent's rows and those of the agents whom it addressed."""
+        rule, own = self._rules[number], self.timelines[line]
+        lines = {agent: (agent, None) for agent in self._senders[number].addressed(line)}
+        others = {
+            agent: self.timelines[of].timeline(marked=False) for agent, of in lines.items() if of in self.timelines
+        }
+        sequence = sequence_of(rule, own.timeline(marked=False), others) if line[1] is None else None
+        found = () if sequence is None else TimelineSearch([sequence], steps=self.steps).search(rule).matches
+        own.take(number, found)
+
     def _search(self, timelines: Sequence[LiveTimeline], *, marked: bool) -> TimelineSearch:
         columns = [timeline.seen(marked=marked) for timeline in timelines]
-        whole = [Timeline(*own.key, seen.entries, own.latest) for own, seen in zip(timelines, columns, strict=True)]
+        whole = [timeline.timeline(marked=marked) for timeline in timelines]
         if sum(len(seen.entries) for seen in columns) <= FEW:
             return TimelineSearch(whole, steps=self.steps, few=FEW)
         table = joined_table(columns, [each.timed for each in whole])
@@ -260,7 +303,8 @@ class LiveDetector:
 
     def _lacking(self, index: int) -> str:
         rule = self._rules[index]
-        reason = lacking(rule, self._has, self.given_by, any_read=self._read > 0, ranks=self._ranked > 0)
+        has = self._has - {DOWNSTREAM} if index in self._beyond else self._has
+        reason = lacking(rule, has, self.given_by, any_read=self._read > 0, ranks=self._ranked > 0)
         return reason or (not_set(rule, self._set_here) if index in self._asking else "")
 
 

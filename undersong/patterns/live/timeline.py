@@ -13,7 +13,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live.columns import GrowingColumns
 from undersong.patterns.live.end_filter import MatchEndFilter
 from undersong.patterns.live.row_log import RowKey, TimelineKey
-from undersong.patterns.reference.partitions import Entry
+from undersong.patterns.reference.partitions import Entry, Timeline
 from undersong.patterns.reference.search import Match
 from undersong.patterns.set_indicators import Place, SetIndicators, with_indicators, with_origin
 from undersong.rows.binary import from_microseconds
@@ -66,6 +66,10 @@ class LiveTimeline:
     def seen(self, *, marked: bool) -> GrowingColumns:
         """The rows for a search; ``marked``: with the indicators that findings set."""
         return self._with_indicators() if marked and self.indicators else self.columns
+
+    def timeline(self, *, marked: bool) -> Timeline:
+        """The rows, as ``seen`` gives them, for the reference."""
+        return Timeline(*self.key, self.seen(marked=marked).entries, self.latest)
 
     def _with_indicators(self) -> GrowingColumns:
         """The rows with the indicators that findings set; made anew from the first on which these are others."""

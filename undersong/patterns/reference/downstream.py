@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from undersong.models import Row
 from undersong.models.row import DownstreamRow
@@ -30,7 +30,7 @@ def sequences_for(rule: PatternRule, timelines: Sequence[Timeline]) -> Sequence[
     if not reads_others(rule):
         return timelines
     by_agent = {each.agent: each for each in timelines if each.timed}
-    joined = (_joined(rule, each, by_agent) for each in by_agent.values())
+    joined = (sequence_of(rule, each, by_agent) for each in by_agent.values())
     return tuple(each for each in joined if each is not None)
 
 
@@ -39,7 +39,7 @@ def addressed_by(rule: PatternRule, rows: Iterable[Row]) -> set[str]:
     return {row.target for row in rows if row.target is not None and row.state == "scored" and local_mask(rule, row)}
 
 
-def _joined(rule: PatternRule, timeline: Timeline, by_agent: dict[str, Timeline]) -> Timeline | None:
+def sequence_of(rule: PatternRule, timeline: Timeline, by_agent: Mapping[str, Timeline]) -> Timeline | None:
     """The agent's rows with those that follow downstream, in order; None where nobody was addressed so."""
     added = {
         (entry.row.conversation, entry.row.id): _downstream(entry, other.agent)
@@ -54,7 +54,7 @@ def _joined(rule: PatternRule, timeline: Timeline, by_agent: dict[str, Timeline]
     return timeline._replace(entries=tuple(entry._replace(place=place) for place, entry in enumerate(entries)))
 
 
-def _other(rule: PatternRule, entry: Entry, agent: str, by_agent: dict[str, Timeline]) -> Timeline | None:
+def _other(rule: PatternRule, entry: Entry, agent: str, by_agent: Mapping[str, Timeline]) -> Timeline | None:
     """The timeline of the agent whom a row addresses, where the row fits a variable."""
     target = entry.row.target
     if target is None or target == agent or not entry.read or not local_mask(rule, entry.row):
