@@ -242,8 +242,8 @@ class LiveDetector:
             agent: self.timelines[of].timeline(marked=False) for agent, of in lines.items() if of in self.timelines
         }
         sequence = sequence_of(rule, own.timeline(marked=False), others) if line[1] is None else None
-        found = () if sequence is None else TimelineSearch([sequence], steps=self.steps).search(rule).matches
-        own.take(number, found)
+        matches = () if sequence is None else TimelineSearch([sequence], steps=self.steps).search(rule).matches
+        own.take(number, matches)
 
     def _search(self, timelines: Sequence[LiveTimeline], *, marked: bool) -> TimelineSearch:
         columns = [timeline.seen(marked=marked) for timeline in timelines]
