@@ -26,7 +26,7 @@ SLOW = frozenset(f"test_{name}.py" for name in (  # measured: most of them take 
     "audit_confirmation", "batches", "budget_runs", "calibration", "documents", "equal", "exact", "faults", "fuzz",
     "history_sweep",
     "kill", "ledger", "live", "mcp", "models", "monitor", "necessary_conditions", "ood_check", "own_model", "packed",
-    "rerun",
+    "pytest_plugin", "rerun",
     "resampled", "scan_export", "schemas", "significance", "site", "splitter", "steps", "tail", "tokens", "trait_heads",
     "turns", "typed", "validation", "watch", "watch_messages", "worlds",
 ))  # fmt: skip

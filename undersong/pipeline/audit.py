@@ -65,20 +65,25 @@ def audit(
     store: Store | str | Path | None = None,
     options: Options | None = None,
     progress: Progress | None = None,
+    *,
+    session: JudgeSession | None = None,
 ) -> tuple[Case, list[Row]]:
     """Everything from conversations to a Case, the content of a report, and its rows without texts.
 
     ``inputs``: a path or several (files and folders of any format); Conversations; plain dicts with ``messages``, or a
     list of messages as dicts with ``role`` and ``content``, or ``author`` and ``text``. A rerun with the same ``store``
     (a file, an address, or an open one) finds its answers there; without one nothing is kept.
+    ``session`` is a judge of ``options.judge`` that is open already (``open_session``), for many small audits.
 
     Raises StoreError where the store fails, and NothingReadError where no message of any input could be read. Otherwise
     unreadable files and a failed judge do not raise: they are in ``case.problems``, and what could be read is read.
     """
     if store is None or isinstance(store, str | Path):
         with temporary_store() if store is None else open_store(store) as opened_store:
-            return audit(inputs, opened_store, options, progress)
+            return audit(inputs, opened_store, options, progress, session=session)
     options, progress = options or Options(), progress or silent
+    if session is not None:
+        return _audited(inputs, store, options, progress, session)
     with open_session(options.judge, options.terms, store, options.ledger) as judging:
         return _audited(inputs, store, options, progress, judging)
 
