@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -88,8 +89,9 @@ def test_a_forgotten_conversation_leaves_only_its_grave(store: Store) -> None:
     assert (grave.kind, grave.messages) == ("conversation", 2)
     assert store.counts() == {"conversations": 0, "messages": 0, "evaluations": 0, "findings": 0}
     assert store.agents("j1") == ()
+    assert forget(store, "c1", NOON + timedelta(1)) == grave  # a command that was stopped can be given again
     with pytest.raises(UsageError, match="no agent and no conversation"):
-        forget(store, "c1", NOON)
+        forget(store, "c2", NOON)
 
 
 def test_a_name_that_is_both_is_asked_for(store: Store) -> None:

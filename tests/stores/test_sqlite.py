@@ -205,6 +205,21 @@ def test_what_was_forgotten_is_in_no_byte_of_the_files(tmp_path: Path) -> None:
         assert not any(secret.lower().encode() in file or b"quarrystone" in file for file in files)
 
 
+def test_an_erasure_that_was_killed_before_the_bytes_were_gone_is_ended_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "Wren lives at the mill"
+    path = tmp_path / "undersong.db"
+    with SQLiteStore(path) as store:
+        store.put_conversation(talk(secret), *scans(talk(secret)))
+    with monkeypatch.context() as patched:
+        patched.setattr(SQLiteStore, "_wipe", lambda _: None)  # as a kill after the transaction
+        with SQLiteStore(path) as store:
+            forget(store, "c1", NOON)
+    SQLiteStore(path).close()
+    assert not any(secret.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
 def test_a_reader_of_the_older_version_is_told_of_and_the_next_try_ends_it(store: SQLiteStore) -> None:
     store.put_conversation(talk("hello"), *scans(talk("hello")))
     reader = sqlite3.connect(store.path)

@@ -5,7 +5,6 @@ Each is 0700, and locked by ``flock`` on the folder itself.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -22,12 +21,18 @@ UNLOCKED = 24 * 3600.0  # seconds after which a folder is abandoned where the fi
 @contextmanager
 def owned_folder(parent: Path, prefix: str, suffix: str = "") -> Iterator[Path]:
     """A new folder, locked for the block and then removed, unless it was moved away."""
-    folder, lock = _made(parent, prefix, suffix)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=parent))
+        with _opened(folder) as lock:
+            if lock is not None:
+                _locked(lock)
+            if not folder.exists():
+                continue  # another run took it for abandoned before it was locked
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            return
 
 
 @contextmanager
@@ -43,54 +48,46 @@ def scratch_folder() -> Iterator[Path]:
 
 def remove_abandoned(folder: Path) -> bool:
     """Remove a folder that ``owned_folder`` made and whose process has ended; whether it is gone."""
-    lock = None
-    try:
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        if not _locked(lock) and time.time() - os.fstat(lock).st_mtime < UNLOCKED:
-            return False
-        shutil.rmtree(folder, ignore_errors=True)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    finally:
-        if lock is not None:
-            os.close(lock)
+    with _opened(folder) as lock:
+        if lock is not None and (_locked(lock) or time.time() - os.fstat(lock).st_mtime > UNLOCKED):
+            shutil.rmtree(folder, ignore_errors=True)
     return not folder.exists()
 
 
 def is_owned(folder: Path) -> bool:
-    """Whether a running process has the folder; True where nobody can say."""
+    """Whether a running process has the folder; False where there is none, True where nobody can say."""
+    if not folder.exists():
+        return False
+    with _opened(folder) as lock:
+        return lock is None or not _locked(lock)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int | None]:
+    """The folder opened for a lock; None where it is gone, or the system opens no folders."""
     try:
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError as error:
-        return not isinstance(error, FileNotFoundError)
+        opened = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        yield None
+        return
     try:
-        return not _locked(lock)
+        yield opened
     finally:
-        os.close(lock)
-
-
-def _made(parent: Path, prefix: str, suffix: str) -> tuple[Path, int]:
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=parent))
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        _locked(lock)
-        if folder.exists():  # else another run took it for abandoned before it was locked
-            return folder, lock
-        os.close(lock)
+        os.close(opened)
 
 
 def _locked(folder: int) -> bool:
     try:
+        import fcntl
+
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # somebody has it, or the file system has no locks
+    except (OSError, ModuleNotFoundError):  # somebody has it, or the system or its disk has no such locks
         return False
     return True
 
 
 def _is_own(folder: Path) -> bool:
     try:
-        return folder.lstat().st_uid == os.geteuid()
+        return not hasattr(os, "geteuid") or folder.lstat().st_uid == os.geteuid()
     except OSError:
         return False

@@ -34,9 +34,11 @@ def forget(store: Store, name: str, now: datetime, kind: Forgettable | None = No
 
     Of an agent go the texts and answers of its messages, its rows, the findings about it and towards it; its name
     becomes a pseudonym, and the conversations lose their titles. Of a conversation goes everything. Raises UsageError
-    where there is neither, or both and ``kind`` does not say which.
+    where there is neither, or both and ``kind`` does not say which. What was forgotten before stays so.
     """
     kind = kind or _kind(store, name)
+    if kind is None:
+        return _forgotten_before(store, name)
     redaction = _of_conversation(store, name, now) if kind == "conversation" else _of_agent(store, name, now)
     store.redact(redaction)
     return redaction.tombstone
@@ -85,13 +87,21 @@ def _message(message: Message, agent: str) -> Message:
     )
 
 
-def _kind(store: Store, name: str) -> Forgettable:
+def _kind(store: Store, name: str) -> Forgettable | None:
     is_conversation = any(each == name for each in (*store.conversations(), *store.threads()))
     is_agent = bool(store.conversations_with(name)) or any(store.history(name, j.judge_hash) for j in store.judges())
     if is_conversation and is_agent:
         raise UsageError(f"'{name}' is an agent and a conversation", remedy="say which with --kind")
     if is_conversation or is_agent:
         return "conversation" if is_conversation else "agent"
+    return None
+
+
+def _forgotten_before(store: Store, name: str) -> Tombstone:
+    """The tombstone of what is not here any more: a command that was stopped can be given again."""
+    for tombstone in store.tombstones():
+        if tombstone.digest == digest(name):
+            return tombstone
     remedy = "`undersong agents` lists the agents; the conversations are in evaluations.jsonl"
     raise UsageError(f"no agent and no conversation '{name}'", remedy=remedy)
 

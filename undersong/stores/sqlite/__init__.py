@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -13,11 +13,12 @@ from undersong.core.owned_folder import scratch_folder
 from undersong.errors import StoreError
 from undersong.models import encode
 from undersong.stores.codec import decoded
-from undersong.stores.protocol import Redaction, Store, Tombstone
+from undersong.stores.protocol import BEGINNING, Redaction, Store, Tombstone
 from undersong.stores.sqlite.connection import FIRST_TABLES
 from undersong.stores.sqlite.conversations import SQLiteLiveStore, put
 from undersong.stores.sqlite.histories import (
     SQLiteHistoryStore,
+    advance,
     drop_stale,
     mismatched_agents,
     put_rows,
@@ -27,9 +28,18 @@ from undersong.stores.sqlite.lists import SQLiteLists, unsearchable
 from undersong.stores.sqlite.reviews import SQLiteReviewStore, forget_reviewed
 from undersong.stores.sqlite.seals import content_digest, seal_errors
 
+UNWIPED = "unwiped"  # a cursor that is there while forgotten bytes may still be in the files
+
 
 class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, SQLiteReviewStore, SQLiteLists, Store):
     """A Store in one file; several processes may read and write it, one at a time may put conversations."""
+
+    def __init__(self, path: Path, *, read_only: bool = False, durable: bool = False) -> None:
+        """As Database; also ends an erasure whose process was killed before the bytes were gone."""
+        super().__init__(path, read_only=read_only, durable=durable)
+        if not read_only and self.cursor(UNWIPED) != BEGINNING:
+            with suppress(StoreError):  # a reader of an older version keeps them, until the next try
+                self._wipe()
 
     def counts(self) -> dict[str, int]:
         """See Store."""
@@ -43,6 +53,8 @@ class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, SQLiteReviewStore, SQLite
             self._db.execute("PRAGMA secure_delete = ON")
         with self._writing() as db:
             _redact(db, redaction)
+            if not redaction.elsewhere:
+                advance(db, UNWIPED)
         if not redaction.elsewhere:
             self._wipe()
 
@@ -54,6 +66,8 @@ class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, SQLiteReviewStore, SQLite
                 what = "another process reads an older version, so what was forgotten is still in the log file"
                 remedy = "end that process and run `undersong store migrate`, which empties the log"
                 raise StoreError(what, where=str(self.path), remedy=remedy)
+        with self._writing() as db:
+            db.execute("DELETE FROM cursors WHERE name = ?", (UNWIPED,))
 
     def tombstones(self) -> tuple[Tombstone, ...]:
         """See Store."""
