@@ -15,11 +15,13 @@ from undersong.models import NEGATIVE_TRAITS, Deference, Row, SourceRef, TraitSc
 from undersong.models.row import DEATH_SPIRAL, own_loops, thread_signals, turn_flags
 from undersong.models.verdict import WORDS_ONLY
 from undersong.report.escape import own_name
+from undersong.report.trait_chart import TraitReading
 from undersong.rows.jsonl import rounded
 
 REASONS = 200  # distinct reasons that are counted by name; what comes after is "another reason"
 
 
+COURSE = 5000  # messages of an agent whose scores are kept for its chart
 EPISODES = 1000  # distinct loops or signals that are kept of one conversation
 
 
@@ -94,6 +96,8 @@ class RowAggregates:
     traces: dict[str, Trace] = field(default_factory=dict)
     with_words: int = 0
     words_only: list[WordsOnly] = field(default_factory=list)
+    followed: frozenset[str] = frozenset()  # agents whose course is kept
+    courses: dict[str, list[TraitReading]] = field(default_factory=dict)  # of each of them, at most COURSE messages
     spans: dict[str, tuple[datetime, datetime]] = field(default_factory=dict)  # of each conversation with times
 
     def add(self, row: Row) -> None:
@@ -116,8 +120,16 @@ class RowAggregates:
             self._words_only(row)
         if row.traits and row.scale != "rank" and (row.conversation, row.id) in self.staged:
             self.scores[row.conversation, row.id] = row.traits
+        if row.agent in self.followed:
+            self._follow(row)
         if row.conversation in self.wanted:
             self._trace(row)
+
+    def _follow(self, row: Row) -> None:
+        course = self.courses.setdefault(row.agent, [])
+        if len(course) < COURSE:
+            levels = row.absolute_scores if row.state == "scored" else None
+            course.append(TraitReading(row.conversation, row.id, row.position, row.time, levels))
 
     def _not_scored(self, row: Row) -> None:
         key = (row.state, one_line(row.reason or "no reason given", 160))
@@ -160,10 +172,14 @@ def _add(episodes: dict[tuple[str, str], Episode], agent: str, what: str, positi
 
 
 def write_rows(
-    rows: Iterable[Row], path: Path, wanted: Iterable[str], staged: Iterable[tuple[str, str]] = ()
+    rows: Iterable[Row],
+    path: Path,
+    wanted: Iterable[str],
+    staged: Iterable[tuple[str, str]] = (),
+    followed: Iterable[str] = (),
 ) -> RowAggregates:
     """Write each row, without its text and with scores to three decimals, as one JSON line; return the counts."""
-    aggregates = RowAggregates(wanted=frozenset(wanted), staged=frozenset(staged))
+    aggregates = RowAggregates(wanted=frozenset(wanted), staged=frozenset(staged), followed=frozenset(followed))
     with path.open("wb") as file:
         for row in rows:
             aggregates.add(row)

@@ -16,6 +16,7 @@ from undersong.report.opening import finding_point, finding_state
 from undersong.report.opening_sentences import sentences
 from undersong.report.order import group_of
 from undersong.report.reposts import is_repost
+from undersong.report.trait_chart import TraitChart, trait_chart
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class FindingView:
     certainty: str
     rule: RuleWords
     group: str = ""
+    traits: TraitChart | None = None
 
     @property
     def agent(self) -> str:
@@ -117,8 +119,10 @@ def finding_view(finding: Finding, citations: Citations, aggregates: RowAggregat
         stages.append(FindingStage(name, cite, citations.excerpt(cite, finding.quotes), rule.scores(name, traits), why))
     gaps = tuple(citations.cite(message_id, finding.conversations) for message_id in finding.gap_ids)
     certainty = "; ".join(certainty_words(finding))
+    asked = {trait for traits in rule.asked.values() for trait in traits}
+    chart = trait_chart(finding, sorted(asked), aggregates.courses.get(finding.agent, ()))
     return FindingView(
-        finding, f"f-{finding.finding_id[:16]}", tuple(stages), gaps, certainty, rule, group_of(finding.pattern)
+        finding, f"f-{finding.finding_id[:16]}", tuple(stages), gaps, certainty, rule, group_of(finding.pattern), chart
     )
 
 

@@ -75,7 +75,13 @@ def write(
     with new_folder(Path(out_dir)) as folder:
         transcripts = _conversations(detailed, conversations)
         (folder / CONVERSATIONS).write_bytes(b"".join(encode(each) + b"\n" for each in transcripts))
-        aggregates = write_rows(rows, folder / EVALUATIONS, (each.conversation for each in detailed), _staged(case))
+        aggregates = write_rows(
+            rows,
+            folder / EVALUATIONS,
+            (each.conversation for each in detailed),
+            _staged(case),
+            {each.agent for each in order_findings(case.findings)[:DETAIL]},
+        )
         meanings = rule_words(all_rules() if rules is None else rules)
         arranged = view(case, aggregates, detailed, meanings, transcripts)
         texts = {
