@@ -2,8 +2,8 @@
 
 python -m bench.claims_speed [--data DIR] [--messages 24000] [--runs 3]
 
-DIR, or UNDERSONG_DATA, holds ``sessions/real_dev.jsonl.gz``. Each run is ``undersong audit --no-store`` in a process of its
-own; user and system time of it and its children count, and the least of the runs is printed: the machine may be shared.
+DIR, or UNDERSONG_DATA, holds ``sessions/real_dev.jsonl.gz``. Each run is ``undersong audit --no-store`` in a process
+of its own; user and system time of it and its children count, and the least of the runs is printed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def cpu_seconds(path: Path, folder: Path) -> float:
     """User and system seconds of one audit."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "undersong", "audit", str(path), "--no-store", "--out", str(folder)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -33,8 +33,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from planted import rows_of
 
+from bench.planted import rows_of
 from tests.monitor import worlds
 from undersong.core.text import text_hash
 from undersong.judges.protocol import Judge, Question, open_judge

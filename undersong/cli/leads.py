@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from undersong.report.groups import GroupShare
 
 QUOTED = 200  # characters of a quote
+TOO_FEW = "who wrote fewer than three messages was not"  # see undersong/data/rules/leads.yaml
 
 
 @click.command(
@@ -106,4 +107,9 @@ def _lines(leads: Sequence[Lead]) -> Iterator[str]:
         yield f"   {lead.reason}"
         for quote in lead.quotes[:1]:
             yield f"   “{one_line(quote.text, QUOTED)}” ({one_line(quote.message_id, 80)})"
-    yield f"{len(shown)} of {people}. {words().look_guide}"
+    yield f"Named above: {len(shown)} of {_ranked(leads)} that were ranked; {TOO_FEW}. {words().look_guide}"
+
+
+def _ranked(leads: Sequence[Lead]) -> int:
+    """How many can be named: a conversation between two counts once."""
+    return len({(lead.kind, lead.conversation if lead.kind == "conversation" else lead.agent) for lead in leads})
