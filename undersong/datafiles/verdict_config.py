@@ -401,6 +401,7 @@ class OrdersConfig(SessionRules, frozen=True, kw_only=True):
     explanation: str
     talk_title: str
     talk_explanation: str
+    sign: str
     orders: tuple[str, ...]
     talk: str
 

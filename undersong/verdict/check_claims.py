@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -61,13 +62,18 @@ class CheckEvent(NamedTuple):
         """The languages of what was checked or changed, as far as a command, a compiler or a file's name says so."""
         if self.outcome is None or self.reported:
             return self.changed
-        outcome = self.outcome.outcome
-        failures = (match[0] for match in outcome_pattern("failed_check").finditer(outcome.text))
-        return toolchains("\n".join(("" if self.shown else outcome.command, *failures)))
+        return _toolchains_of("" if self.shown else self.outcome.outcome.command, self.outcome.outcome.text)
 
     def may_be_of(self, languages: frozenset[str]) -> bool:
         """Whether it can speak of some languages: also where nobody says which it is of."""
         return not languages or not self.toolchains or bool(self.toolchains & languages)
+
+
+@lru_cache(maxsize=1024)
+def _toolchains_of(command: str, text: str) -> frozenset[str]:
+    """The languages of a check, by its command and by the failures that it printed."""
+    failures = (match[0] for match in outcome_pattern("failed_check").finditer(text))
+    return toolchains("\n".join((command, *failures)))
 
 
 class CheckHistory:

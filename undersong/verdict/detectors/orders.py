@@ -23,11 +23,13 @@ def orders_to_models(transcript: Transcript) -> Iterator[Moment]:
     the code ``talk_of_orders``, else ``orders_to_models``.
     """
     config = orders_config()
-    orders, talk = pattern(config.orders), pattern((config.talk,))
+    orders, talk, sign = pattern(config.orders), pattern((config.talk,)), pattern((config.sign,))
     is_assisted = any(turn.message.role == "assistant" for turn in transcript.turns)
     for turn in transcript.turns:
         message, text = turn.message, turn.message.text[:LOOKED_AT]
         if message.role == "system" or (message.role == "user" and is_assisted):
+            continue
+        if not sign.search(text):
             continue
         places = dict.fromkeys(_place(text, *each.span()) for each in islice(orders.finditer(text), QUOTED))
         if not places:

@@ -128,6 +128,9 @@ def premise_claims(transcript: Transcript) -> list[list[PremiseClaim]]:
     spoken: dict[bool, list[list[PremiseClaim]]] = {True: [], False: []}  # of agents, of others
     put: list[PremiseClaim] = []  # what others said last, which a bare yes agrees to
     for turn in transcript.turns:
+        if turn.message.role == "tool":  # what a tool prints is no statement that anybody could turn round
+            by_turn.append([])
+            continue
         about = [claim for claims in reversed(spoken[False][-BACK:]) for claim in claims]
         about += [claim for claims in reversed(spoken[turn.is_agent][-BACK:]) for claim in claims]
         claims = list(_claims_of(turn, about, put))
