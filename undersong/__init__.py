@@ -33,7 +33,13 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'undersong' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_PUBLIC[name]), name)
+    try:
+        return getattr(import_module(_PUBLIC[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        usage_error = import_module("undersong.errors").UsageError
+        raise usage_error("pyarrow is not installed", remedy="pip install 'undersong[parquet]'") from error
 
 
 def __dir__() -> list[str]:
