@@ -68,7 +68,7 @@ def test_every_file_stands_with_its_hash_size_and_counts() -> None:
 def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "good.jsonl").write_text(GOOD % ("1", "c"))
     (tmp_path / "empty.json").write_text("\n")
-    (tmp_path / "wide.json").write_bytes("[]".encode("utf-16"))
+    (tmp_path / "wide.json").write_bytes(b"\x7fELF" + b"\0" * 100)
     (tmp_path / "unknown.json").write_text('{"weather": "fine"}')
     names = ["missing.json", "empty.json", "wide.json", "unknown.json", "good.jsonl"]
     result = outcome(*(tmp_path / name for name in names))
@@ -167,7 +167,7 @@ def test_conversations_in_an_object_by_their_names_are_told_with_what_to_do(tmp_
 def test_one_bad_member_of_a_zip_does_not_stop_the_others(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
         archive.writestr("a.jsonl", GOOD % ("1", "a"))
-        archive.writestr("b.txt", "User: hi\n".encode("utf-16"))
+        archive.writestr("b.txt", b"\x7fELF" + b"\0" * 100)
         archive.writestr("c.jsonl", GOOD % ("1", "c"))
     result = outcome(tmp_path / "in.zip")
     assert [each.id for each in result.conversations] == ["a", "c"]
@@ -181,10 +181,13 @@ def test_links_and_pipes_in_a_folder_are_told(tmp_path: Path) -> None:
     (folder / "good.jsonl").write_text(GOOD % ("1", "c"))
     (folder / "linked").symlink_to(elsewhere)
     (folder / "gone.jsonl").symlink_to(tmp_path / "nowhere.jsonl")
+    (folder / "other.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    (tmp_path / "secret.jsonl").write_text(GOOD % ("2", "c"))
     os.mkfifo(folder / "pipe.jsonl")
     problems = {Path(each.where).name: (each.kind, each.what) for each in outcome(folder).problems}
     assert problems == {
         "linked": ("note", "a link to a folder, not followed"),
+        "other.jsonl": ("note", "a link to a file, not followed"),
         "gone.jsonl": ("file", "a link that leads nowhere"),
         "pipe.jsonl": ("note", "no regular file, not read"),
     }

@@ -138,7 +138,7 @@ def test_a_file_without_turns_is_refused_when_forced(ingest: Any) -> None:
 
 
 def test_what_is_not_utf8_names_its_line(ingest: Any) -> None:
-    (problem,) = ingest(b"User: a\nAssistant: caf\xe9\n", "a.txt").problems
+    (problem,) = ingest(b"User: a\nAssistant: caf\xe9 \xff\n", "a.txt").problems
     assert (problem.kind, problem.what, problem.where.rsplit(":")[-1]) == ("file", "is not UTF-8", "2")
 
 

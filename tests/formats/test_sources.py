@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -78,11 +79,8 @@ def test_a_named_pipe_is_read_like_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        ("User: hi".encode("utf-16"), "UTF-16"),
-        ("User: hi".encode("utf-16-le"), "UTF-16 or binary data"),
-        ("User: hi".encode("utf-32"), "UTF-32"),
         (b"SQLite format 3\0" + b"\0" * 100, "an SQLite database"),
-        (b"\x7fELF" + b"\0" * 100, "UTF-16 or binary data"),
+        (b"\x7fELF" + b"\0" * 100, "binary data"),
         (b"PK\x03\x04 not a zip", "damaged ZIP"),
         (zipped(a_json=b"{}" * 500)[:-30], "damaged ZIP"),
         (gzip.compress(b"User: hi" * 999, mtime=0)[:-12], "cannot be read to its end"),
@@ -91,6 +89,41 @@ def test_a_named_pipe_is_read_like_a_file(tmp_path: Path) -> None:
 )
 def test_what_is_no_utf8_text_or_damaged_is_refused(tmp_path: Path, data: bytes, expected: str) -> None:
     assert expected in refused(tmp_path / "a.json", data).what
+
+
+WORDS = "User: ¿Café – 10 €?\nAssistant: “Sí”, señor.\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16-LE"), ("utf-16-be", "UTF-16-BE"), ("utf-32", "UTF-32"),
+     ("cp1252", "Windows-1252")],
+)  # fmt: skip
+def test_another_encoding_is_recognised_and_said(tmp_path: Path, encoding: str, name: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(WORDS.encode(encoding))
+    assert texts(path) == {"": WORDS.encode()}
+    (problem,) = (each for each in read(path) if isinstance(each, Problem))
+    assert (problem.kind, problem.what) == ("note", f"is {name}, not UTF-8, and read as such")
+
+
+def test_a_device_and_a_pipe_without_a_writer_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("undersong.formats.sources.PIPE_WAIT", 0.1)
+    monkeypatch.setattr("undersong.formats.sources.COPY_MOST", 1 << 20)
+    os.mkfifo(tmp_path / "pipe")
+    for path, what in (("/dev/zero", "a device or folder"), (str(tmp_path / "pipe"), "nothing was written")):
+        with pytest.raises(InputError, match=what):
+            texts(Path(path))
+    writer = threading.Thread(target=flood, args=(tmp_path / "pipe",))
+    writer.start()
+    with pytest.raises(InputError, match="GiB come out of it"):
+        texts(tmp_path / "pipe")
+    writer.join()
+
+
+def flood(pipe: Path) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        pipe.write_bytes(b"User: hi\n" * 10**6)
 
 
 def test_an_encrypted_member_is_said_and_the_others_are_read(tmp_path: Path) -> None:

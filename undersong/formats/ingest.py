@@ -190,6 +190,9 @@ class _IngestRun:
 
     def _source(self, source: TextSource, count: _Count, opened: OpenInput) -> Iterator[Gathered]:
         form = self._format(source)
+        if source.encoding:
+            what = f"is {source.encoding}, not UTF-8, and read as such"
+            yield Problem(what=what, where=source.name, remedy="save it as UTF-8 if letters are wrong", kind="note")
         if form is None:
             if is_cut(source, SIZES[-1]):
                 what = f"its first record is longer than the {SIZES[-1] >> 20} MiB by which formats are known"
@@ -309,7 +312,10 @@ def _in_folder(folder: Path) -> Iterator[CandidateFile | Problem]:
         yield from _links((Path(where) / name for name in folders), folder)
         for name in sorted(files):
             path = Path(where) / name
-            if name.lower().endswith(SUFFIXES) and path.is_file():
+            if name.lower().endswith(SUFFIXES) and path.is_symlink() and path.is_file():
+                what, remedy = "a link to a file, not followed", "give the file itself"
+                yield Problem(what=what, where=public_name(path, folder), remedy=remedy, kind="note")
+            elif name.lower().endswith(SUFFIXES) and path.is_file():
                 empty = False
                 yield CandidateFile(path, shown_folder, public_name(path, folder))
             elif name.lower().endswith(SUFFIXES):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import io
 import lzma
 import os
+import re
+import select
 import stat
 import struct
 import sys
@@ -15,10 +18,12 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from itertools import chain
 from pathlib import Path
 from typing import IO, cast
 
 from undersong.errors import InputError
+from undersong.formats.binary import PARQUET, otlp_lines, otlp_messages, parquet_lines, stream
 
 CHUNK = 1 << 18
 SAMPLE = 1 << 16  # what detection may read; facts on the formats, detection order
@@ -28,11 +33,18 @@ BOMB_TOTAL = 16 << 30  # unpacked bytes that no input may reach
 ZIP_MEMBERS = 20_000
 ZSTD = 93  # the compression method's number in a ZIP
 LOCAL_HEADER = struct.Struct("<26xHH")  # of a member: the lengths of its name and of its extra field
-SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".zip", ".txt", ".md", ".gz")
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".pb", ".zip", ".txt", ".md", ".gz")
+COPY_MOST = 16 << 30  # bytes that standard input or a pipe may give
+PIPE_WAIT = 60  # seconds without a byte after which a pipe counts as one that nobody writes to
 _UNPACK_ERRORS = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError, RuntimeError,
     ValueError, OverflowError, struct.error, LookupError,
 )  # fmt: skip
+# Pairs of UTF-8, its commonest first bytes, and bytes that are no letters, quotes or dashes of Windows-1252.
+_NO_WESTERN = re.compile(
+    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+    rb"|[\x81\x83\x86-\x90\x98\x9a-\x9f\xc2\xc3\xd7\xf7\xfe\xff]"
+)
 _ENCODINGS = ((b"\xff\xfe\x00\x00", "UTF-32"), (b"\x00\x00\xfe\xff", "UTF-32"), (b"\xff\xfe", "UTF-16"),
               (b"\xfe\xff", "UTF-16"))  # fmt: skip
 
@@ -58,17 +70,23 @@ class TextSource:
     ) -> None:
         self.name, self.stem, self.path = name, stem, path
         self._open, self._packed = open_bytes, packed
+        self.encoding = ""  # of an input that is no UTF-8, once its start was read
 
     def chunks(self) -> Iterator[bytes]:
-        """The unpacked bytes without a byte order mark; raises InputError for what is not UTF-8 text or a bomb."""
-        total, start = 0, True
+        """The unpacked bytes as UTF-8 without a byte order mark; raises InputError for what is not text or a bomb."""
+        total, recode = 0, None
         try:
             with self._open() as stream:
                 while chunk := stream.read(CHUNK):
+                    if not total:
+                        self.encoding = self._encoding_of(chunk)
+                        recode = codecs.getincrementaldecoder(self.encoding or "utf-8")("replace")
+                        chunk = chunk.removeprefix(b"\xef\xbb\xbf")
                     total += len(chunk)
                     self._refuse_bomb(total)
-                    yield self._text(chunk) if start else chunk
-                    start = False
+                    yield recode.decode(chunk).encode() if self.encoding and recode else chunk
+            if self.encoding and recode:
+                yield recode.decode(b"", final=True).encode()
         except _UNPACK_ERRORS as error:
             raise self.error(f"cannot be read to its end: {error}", "get the file again from its origin") from error
 
@@ -94,21 +112,22 @@ class TextSource:
         """An InputError at this input."""
         return InputError(what, where=self.name, remedy=remedy)
 
-    def _text(self, chunk: bytes) -> bytes:
+    def _encoding_of(self, chunk: bytes) -> str:
+        """The encoding that the start of an input is in, "" for UTF-8; raises InputError for what is no text."""
         for mark, encoding in _ENCODINGS:
             if chunk.startswith(mark):
-                raise self._not_utf8(encoding)
+                return encoding
         kind = next((kind for magic, kind in _MAGIC if chunk.startswith(magic)), None)
         if kind:
             raise self.error(f"this is {kind}, not text", "undersong reads exported text; export the conversation")
         sample = chunk[:4096]
-        if sample.count(0) * 8 > len(sample):
-            raise self._not_utf8("UTF-16 or binary data")
-        return chunk.removeprefix(b"\xef\xbb\xbf")
-
-    def _not_utf8(self, encoding: str) -> InputError:
-        remedy = "save it as UTF-8, for example with: iconv -f UTF-16 -t UTF-8 OLD > NEW"
-        return self.error(f"is {encoding}, not UTF-8 text", remedy)
+        even, odd = sample[::2].count(0), sample[1::2].count(0)
+        if (even + odd) * 8 > len(sample):
+            wide = max(even, odd) * 4 > len(sample) and min(even, odd) * 40 < len(sample)
+            if not wide:
+                raise self.error("is binary data, not text", "undersong reads exported text; export the conversation")
+            return "UTF-16-LE" if odd > even else "UTF-16-BE"
+        return "Windows-1252" if _is_western(chunk) else ""
 
     def _refuse_bomb(self, total: int) -> None:
         if self._packed is not None and _is_bomb(total, self._packed):
@@ -144,6 +163,12 @@ class OpenInput(AbstractContextManager["OpenInput"]):
             yield from self._members(stem)
         elif magic.startswith(b"\x1f\x8b"):
             yield TextSource(self.name, stem, self._gunzipped, self.size, self.path)
+        elif magic == PARQUET:
+            lines = self._binary(lambda: parquet_lines(self._whole()), "Parquet", "parquet")
+            yield TextSource(self.name, stem, lines, self.size, self.path)
+        elif magic[:1] in (b"\n", b"\0") and (places := otlp_messages(self._handle, self.size)):
+            lines = self._binary(lambda: otlp_lines(self._whole(), places), "OTLP protobuf", "otlp")
+            yield TextSource(self.name, stem, lines, self.size, self.path)
         else:
             yield TextSource(self.name, stem, self._raw, path=self.path)
 
@@ -167,6 +192,25 @@ class OpenInput(AbstractContextManager["OpenInput"]):
     def _raw(self) -> IO[bytes]:
         self._handle.seek(0)
         return io.BufferedReader(cast(io.RawIOBase, _Window(self._handle, self.size, self.name)))
+
+    def _whole(self) -> IO[bytes]:
+        """The file for readers that seek and close."""
+        file = os.fdopen(os.dup(self._handle.fileno()), "rb")
+        file.seek(0)
+        return file
+
+    def _binary(self, lines: Callable[[], Iterator[bytes]], what: str, extra: str) -> Callable[[], IO[bytes]]:
+        """How to open a binary input as the lines that stand for it; the opener raises InputError without a reader."""
+
+        def opened() -> IO[bytes]:
+            made = lines()
+            try:
+                first = next(made, b"")
+            except ImportError as error:
+                raise self._error(f"is {what}", f"pip install 'undersong[{extra}]'") from error
+            return stream(chain((first,), made))
+
+        return opened
 
     def _gunzipped(self) -> IO[bytes]:
         return cast(IO[bytes], gzip.GzipFile(fileobj=self._raw()))
@@ -228,6 +272,11 @@ class OpenInput(AbstractContextManager["OpenInput"]):
 
     def _error(self, what: str, remedy: str) -> InputError:
         return InputError(what, where=self.name, remedy=remedy)
+
+
+def _is_western(chunk: bytes) -> bool:
+    """Whether text that is no UTF-8 has letters beyond ASCII that all are those of Windows-1252."""
+    return not chunk.isascii() and not _NO_WESTERN.search(chunk)
 
 
 def unused_stem(stem: str, taken: set[str]) -> str:
@@ -292,21 +341,40 @@ class _ZstdStream(io.RawIOBase):
 
 
 def _open_seekable(path: Path) -> IO[bytes]:
+    """A file, or a copy of what standard input or a pipe gives; raises OSError and ValueError for anything else."""
     if str(path) == "-":
         return _seekable_copy(sys.stdin.buffer)
-    handle = path.open("rb")
-    if stat.S_ISREG(path.stat().st_mode):
-        return handle
-    with handle:
-        return _seekable_copy(handle)
+    kind = path.stat().st_mode
+    if stat.S_ISREG(kind):
+        return path.open("rb")
+    if not stat.S_ISFIFO(kind) and not stat.S_ISSOCK(kind):
+        raise ValueError("a device or folder, not a file")
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as pipe:
+        return _seekable_copy(cast(IO[bytes], pipe), wait=True)
 
 
-def _seekable_copy(stream: IO[bytes]) -> IO[bytes]:
+def _seekable_copy(stream: IO[bytes], *, wait: bool = False) -> IO[bytes]:
+    """What a stream gives to its end, at most COPY_MOST bytes; from a pipe where nobody writes nothing is waited for
+    longer than PIPE_WAIT seconds."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115  closed by OpenInput
-    while chunk := stream.read(CHUNK):
-        copy.write(chunk)
+    size = 0
+    try:
+        while chunk := _next_chunk(stream, wait=wait):
+            size += len(chunk)
+            if size > COPY_MOST:
+                raise ValueError(f"more than {COPY_MOST >> 30} GiB come out of it")
+            copy.write(chunk)
+    except (OSError, ValueError):
+        copy.close()
+        raise
     copy.seek(0)
     return copy
+
+
+def _next_chunk(stream: IO[bytes], *, wait: bool) -> bytes:
+    if wait and not select.select([stream], [], [], PIPE_WAIT)[0]:
+        raise ValueError(f"nothing was written into this pipe for {PIPE_WAIT} seconds")
+    return stream.read(CHUNK) or b""
 
 
 def _is_bomb(unpacked: int, packed: int) -> bool:
