@@ -351,3 +351,13 @@ def test_sarif_is_written_and_every_gate_that_failed_is_named(undersong: Underso
     assert [line.split()[1] for line in failed] == ["--fail-under", "--fail-on-unassessed:"]
     assert "1 session (invoice-session 50)" in failed[0]
     assert undersong("audit", "samples/invoice_session.json", "--fail-under", "50").code == 0
+
+
+def test_an_audit_that_reads_nothing_leaves_no_store_of_its_own_and_removes_no_other(undersong: Undersong) -> None:
+    Path("blob.bin").write_text("hello world", encoding="utf-8")
+    assert undersong("audit", "blob.bin").code == 3
+    assert not list(Path().glob("undersong-report*"))
+    assert undersong("audit", "samples/invoice_session.json").code == 0
+    before = Path("undersong-report.db").read_bytes()
+    assert undersong("audit", "blob.bin").code == 3
+    assert Path("undersong-report.db").read_bytes() == before

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from undersong.pipeline.options import Options
 
 GATE_FAILED = 1  # exit code
+STORE_FILES = ("", "-lock", "-turn", "-wal", "-shm")  # endings of the files of a store
 PERCENT = NumberRange(0, 100)
 
 
@@ -176,11 +178,14 @@ def command(
     if double_check:
         options = _for_two_readings(options)
     began, started = time.monotonic(), datetime.now(UTC)
-    with opened(store or str(beside(folder, ".db")), keep=not no_store) as opened_store, progress_bar() as progress:
-        try:
-            case, rows = audit(paths, opened_store, options, progress)
-        except NothingReadError as error:
-            raise nothing_read(error.problems) from None
+    own_store = beside(folder, ".db")
+    new = own_store if not (store or no_store or own_store.exists()) else None
+    with (
+        _gone_if_nothing_read(new),
+        opened(store or str(own_store), keep=not no_store) as opened_store,
+        progress_bar() as progress,
+    ):
+        case, rows = audit(paths, opened_store, options, progress)
         if double_check:
             case = _double_checked(case, paths, opened_store, options, double_check)
         lookup: ConversationLookup = partial(_conversation, opened_store)
@@ -225,6 +230,18 @@ def beside(folder: Path, ending: str) -> Path:
     """The file beside a report that is named after it."""
     whole = folder.absolute()
     return whole.parent / f"{whole.name}{ending}"
+
+
+@contextmanager
+def _gone_if_nothing_read(new: Path | None) -> Iterator[None]:
+    """Say which inputs could not be read; a store that was made for this run is removed then, once it is closed."""
+    try:
+        yield
+    except NothingReadError as error:
+        if new is not None:
+            for ending in STORE_FILES:
+                new.with_name(f"{new.name}{ending}").unlink(missing_ok=True)
+        raise nothing_read(error.problems) from None
 
 
 def opened(address: str, *, keep: bool) -> AbstractContextManager[Store]:
