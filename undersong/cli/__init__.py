@@ -25,6 +25,7 @@ COMMANDS = {  # heading → command → what it is for; `undersong --help` shows
         "plan": "Messages, tokens and cost per tier, before anything is spent.",
         "claims": "What agents say of their work, held against the session; a check for CI and hooks.",
         "leads": "Where to look first: agents by what was counted.",
+        "review": "What a person decides of findings: next, set, stats, export.",
         "explain": "A message: hits, tier and why, scores. A finding: its rows.",
         "verify": "Check a report folder against its manifest.",
     },

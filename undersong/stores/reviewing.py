@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from undersong.core.text import text_hash
 from undersong.errors import StoreError
 from undersong.models import (
+    DrawnBy,
     Finding,
     Lead,
     LedgerClaim,
+    Record,
     Review,
     ReviewedRow,
     ReviewKind,
     ReviewStanding,
+    ReviewVerdict,
+    evidence_hash,
     standing_review,
 )
 
@@ -117,6 +122,56 @@ def standing(store: Store, item: Reviewable) -> ReviewStanding | None:
     """The latest review of something and whether it is stale, worked out now; None where it has to be reviewed."""
     reviews = reviews_of(store, item)
     return standing_review(reviews, evidence_rows(store, item)) if reviews else None
+
+
+class ReviewDraw(Record, frozen=True, kw_only=True):
+    """How something came to be reviewed; see Review."""
+
+    drawn: DrawnBy = "chosen"
+    propensity: float | None = None
+    pool: int | None = None
+
+
+CHOSEN = ReviewDraw()
+
+
+def review_of(
+    store: Store,
+    item: Reviewable,
+    verdict: ReviewVerdict,
+    at: datetime,
+    *,
+    reasons: Sequence[str] = (),
+    note: str = "",
+    reviewer: str = "",
+    shown_score: bool = False,
+    draw: ReviewDraw = CHOSEN,
+) -> Review:
+    """A review of something as it is now, at the time ``at``; not stored yet."""
+    kind, name = kind_and_id(item)
+    rows = evidence_rows(store, item)
+    finding = item if isinstance(item, Finding) else None
+    return Review(
+        kind=kind,
+        id=name,
+        rule_hash=finding.rule_hash if finding else None,
+        evidence=evidence_hash(rows),
+        verdict=verdict,
+        reasons=tuple(reasons),
+        note=note,
+        reviewer=reviewer,
+        at=at,
+        shown_score=shown_score,
+        drawn=draw.drawn,
+        propensity=draw.propensity,
+        pool=draw.pool,
+        pattern=pattern_of(item),
+        level=finding.level if finding else None,
+        confidence=finding.confidence if finding else None,
+        agent=item.agent,
+        target=finding.target if finding else None,
+        rows=rows,
+    )
 
 
 def pattern_of(item: Reviewable) -> str:

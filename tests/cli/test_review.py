@@ -1,0 +1,156 @@
+"""``undersong review``: a person decides at the terminal, and the decisions survive what may come."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.stores.deeds import NOON, make_finding, row, scans, talk
+from tests.stores.test_reviews import make_claim, make_lead
+from undersong.cli import cli
+from undersong.models import Quote
+from undersong.patterns.catalog import all_rules
+from undersong.stores.review_queue import decide, next_places
+from undersong.stores.sqlite import SQLiteStore
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with twelve findings of a rule that ships, a lead and a claim."""
+    place = tmp_path / "undersong.db"
+    rule = next(rule for rule in all_rules() if rule.id == "darvo")
+    with SQLiteStore(place) as store:
+        texts = [f"It was never said, and you know it, {n}" for n in range(12)]
+        mine = talk(*texts)
+        store.put_conversation(mine, *scans(mine))
+        store.append(row(f"m{n}", n, traits={"deception": 0.9, "virtue": 0.9}) for n in range(12))
+        store.put_findings([], [
+            msgspec.structs.replace(
+                make_finding(f"f{n:02}", "c1"), confidence=0.6 + n / 40, rule_hash=rule.hash, message_ids=(f"m{n}",),
+                stages=((next(iter(rule.file.define)), f"m{n}"),), message_conversations=("c1",),
+            )
+            for n in range(12)
+        ])  # fmt: skip
+        quote = Quote(message_id="m0", text="\x1b[31mred", start=0, end=3, sha256="s")
+        store.put_leads([], [msgspec.structs.replace(make_lead(), quotes=(quote,))])
+        store.put_claims([], [make_claim()])
+    return place
+
+
+def review(path: Path, *words: str) -> Result:
+    return CliRunner().invoke(cli, ["review", *words, "--store", str(path)], catch_exceptions=False)
+
+
+def next_id(path: Path) -> str:
+    return str(json.loads(review(path, "next", "--json").output)["id"])
+
+
+def test_the_next_finding_is_shown_with_its_words_the_innocent_reading_and_how_to_answer(path: Path) -> None:
+    shown = review(path, "next").output
+    name = next_id(path)
+    assert shown.startswith("DARVO: is what kira wrote consistent with it?")
+    assert f"“It was never said, and you know it, {int(name[1:])}”" in shown
+    assert "The innocent reading:" in shown
+    assert f"undersong review set {name} rejected --store {path}" in shown
+    assert "confidence" not in shown
+    assert "confidence: 0." in review(path, "next", "--show-score").output
+    assert "\x1b" not in review(path, "next", "--from", "lead").output
+    assert "A claim that is contradicted: is that so?" in review(path, "next", "--from", "claim").output
+
+
+def test_a_person_answers_one_after_the_other_until_nothing_is_left(path: Path) -> None:
+    for number in range(12):
+        verdict = ("confirmed", "rejected")[number % 3 == 0]
+        done = review(path, "set", next_id(path), verdict, "--reviewer", "ann", "--reason", "joke or fiction", "--json")
+        assert json.loads(done.output)["drawn"] == "random"
+    assert review(path, "next").output == "nothing left to review: 12 findings in “likely”, all decided\n"
+    assert "0.67, all are reviewed" in review(path, "stats").output
+    (first, *_) = [json.loads(line) for line in review(path, "export").stdout.splitlines()]
+    assert (first["reviewer"], first["reasons"]) == ("ann", ["joke or fiction"])
+
+
+def test_stats_say_what_is_not_known(path: Path) -> None:
+    assert "no reviews yet: `undersong review next`" in review(path, "stats").output
+    for _ in range(9):
+        review(path, "set", next_id(path), "confirmed")
+    assert "not known (under ten)" in review(path, "stats").output
+    review(path, "set", next_id(path), "rejected")
+    assert "0.90 [0.60, 0.98]" in review(path, "stats").output
+    assert json.loads(review(path, "stats", "--json").output)["pools"][0]["value"] == 0.9
+
+
+def test_what_is_wrong_is_said_with_what_to_do(path: Path) -> None:
+    for words, message in (
+        (("set", "zz", "confirmed"), "no finding, lead or claim 'zz'"),
+        (("set", "f0", "confirmed"), "10 ids begin with 'f0'"),
+    ):
+        with pytest.raises(Exception, match=message) as error:
+            review(path, *words)
+        assert "`undersong review next`" in str(error.value)
+
+
+def test_the_labels_of_reviews_are_those_that_judge_validate_takes(path: Path, tmp_path: Path) -> None:
+    review(path, "set", "f03", "confirmed")
+    review(path, "set", "f04", "rejected")
+    review(path, "set", "f05", "unsure")
+    lines = [json.loads(line) for line in review(path, "export", "--labels").stdout.splitlines()]
+    assert [(line["text"][-1], line["traits"]) for line in lines] == [
+        ("3", {"deception": 1.0}),
+        ("4", {"deception": 0.0}),
+    ]
+    (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    words = [
+        "judge",
+        "validate",
+        str(tmp_path / "labels.jsonl"),
+        "--judge",
+        "offline",
+        "--store",
+        str(tmp_path / "v.db"),
+    ]
+    validated = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert "2 of 2 labelled messages by 1 authors scored" in validated.output
+
+
+WRITER = """
+import sys
+from datetime import timedelta
+from pathlib import Path
+from tests.stores.deeds import NOON
+from undersong.stores.review_queue import decide, next_places
+from undersong.stores.sqlite import SQLiteStore
+with SQLiteStore(Path(sys.argv[1])) as store:
+    for minute in range(12):
+        (place,) = next_places(store)
+        decide(store, place.candidate.item, "confirmed", NOON + timedelta(minutes=minute))
+        print(minute + 1, flush=True)
+"""
+
+
+def test_what_was_decided_survives_a_kill_and_the_next_one_goes_on(path: Path) -> None:
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        number = 0
+        for line in writer.stdout:
+            number = int(line)
+            if number == 5:
+                os.kill(writer.pid, signal.SIGKILL)
+                break
+    with SQLiteStore(path) as store:
+        reviews = list(store.reviews())
+        assert len(reviews) >= number
+        assert [each.at for each in reviews] == [NOON + timedelta(minutes=n) for n in range(len(reviews))]
+        assert list(store.integrity_errors()) == []
+        while places := next_places(store):
+            decide(store, places[0].candidate.item, "confirmed", NOON + timedelta(days=1))
+        assert len({each.id for each in store.reviews()}) == 12

@@ -1,0 +1,248 @@
+"""``undersong review``: what a person decides of findings, leads and claims, and what that says of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from undersong.cli.help import examples
+from undersong.cli.options import DEFAULT_STORE, check_targets, echo, existing_store, output
+from undersong.cli.review_words import figure_lines, item_lines
+from undersong.core.text import counted
+from undersong.errors import UsageError
+from undersong.models import REASONS, REVIEW_VERDICTS, ReviewKind, ReviewVerdict, encode
+
+if TYPE_CHECKING:
+    from undersong.report.review_figures import ReviewFigures
+    from undersong.stores.protocol import Store
+    from undersong.stores.review_queue import Order, Pool, QueuePlace
+    from undersong.stores.reviewing import Reviewable
+
+POOLS = ("likely", "unlikely", "lead", "claim")
+STORE = click.option(
+    "--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="The store of the audit."
+)
+SEED = click.option(
+    "--seed", default=0, show_default=True, help="Seed of the draw: the same for all who share a store."
+)
+ORDER = click.option(
+    "--order",
+    type=click.Choice(["random", "least_certain"]),
+    default="random",
+    show_default=True,
+    help="Draw all alike, or those more often of which the confidence is least certain.",
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group("review")
+def command() -> None:
+    """Decide on findings, leads and claims, one after the other; the decisions say how many of all are right.
+
+    `next` shows one with the commands that answer it, `set` stores what you decide, `stats` says what follows from it.
+    A review is never changed: a later one takes its place.
+    """
+
+
+@command.command(
+    "next",
+    **examples(
+        ("undersong review next", "the next finding, with the commands that answer it"),
+        ("undersong review next --from unlikely", "one of those with a confidence below .5"),
+        ("undersong review next --order least_certain", "rather one that could be either"),
+    ),
+)
+@click.option(
+    "--from",
+    "pool",
+    type=click.Choice(POOLS),
+    default="likely",
+    show_default=True,
+    help="Findings with a confidence of .5 or more, other findings, leads, or claims that something speaks against.",
+)
+@click.option("--count", default=1, show_default=True, type=click.IntRange(1, 100), help="So many.")
+@click.option("--show-score", is_flag=True, help="Show the confidence; without it you decide by the words alone.")
+@SEED
+@ORDER
+@STORE
+@JSON
+def next_(pool: Pool, count: int, show_score: bool, seed: int, order: Order, store: str, as_json: bool) -> None:
+    """Show what to review next: its messages stage by stage, the innocent reading, and how to answer.
+
+    What comes next is drawn by chance, and with which probability is stored with the review, so that the figures of
+    `undersong review stats` hold for all findings and not only for those that somebody liked to look at.
+    """
+    from undersong.stores.review_queue import candidates, next_places
+
+    with existing_store(store) as opened_store:
+        places = next_places(opened_store, pool, seed, order, count)
+        every = candidates(opened_store, pool) if not places else ()
+        for place in places:
+            if as_json:
+                click.echo(msgspec.json.encode(_facts(place)).decode())
+            else:
+                again = place.candidate.standing.review if place.candidate.standing else None
+                echo(item_lines(opened_store, place.candidate.item, show_score=show_score, again=again))
+                echo(_answers(place, seed, order, store, show_score=show_score))
+    if not places and not as_json:
+        number = counted(len(every), {"lead": "lead", "claim": "claim"}.get(pool, "finding"))
+        click.echo(f"nothing left to review: {number} in “{pool}”, all decided" if every else f"nothing in “{pool}”")
+
+
+@command.command(
+    "set",
+    **examples(
+        ("undersong review set f6a0287b confirmed", "the beginning of an id is enough"),
+        ("undersong review set f6a0287b rejected --reason 'joke or fiction' --note 'they write a play'", "why"),
+    ),
+)
+@click.argument("name", metavar="ID")
+@click.argument("verdict", metavar="VERDICT", type=click.Choice(REVIEW_VERDICTS))
+@click.option(
+    "--reason", "reasons", multiple=True, metavar="WORDS", help=f"Repeatable; usual ones: {', '.join(REASONS)}."
+)
+@click.option("--note", default="", metavar="TEXT", help="Anything else; it is stored in the store and in its exports.")
+@click.option(
+    "--reviewer", default="", envvar="UNDERSONG_REVIEWER", metavar="NAME", help="Who decides (or UNDERSONG_REVIEWER)."
+)
+@click.option("--saw-score", is_flag=True, help="The confidence was seen before the decision.")
+@SEED
+@ORDER
+@STORE
+@JSON
+def set_(
+    name: str,
+    verdict: ReviewVerdict,
+    reasons: tuple[str, ...],
+    note: str,
+    reviewer: str,
+    saw_score: bool,
+    seed: int,
+    order: Order,
+    store: str,
+    as_json: bool,
+) -> None:
+    """Store what you decide of the finding, lead or claim ID: confirmed, rejected or unsure."""
+    from undersong.stores.review_queue import decide
+
+    with existing_store(store, read_only=False) as opened_store:
+        item = _item(opened_store, name, store)
+        review = decide(
+            opened_store, item, verdict, datetime.now(UTC), seed=seed, order=order, reasons=reasons, note=note,
+            reviewer=reviewer, shown_score=saw_score,
+        )  # fmt: skip
+    if as_json:
+        click.echo(encode(review))
+        return
+    drawn = "it was next in the draw" if review.drawn != "chosen" else "chosen by you: figures leave it out"
+    click.echo(f"{review.kind} {review.id[:16]} {verdict} ({drawn})")
+
+
+@command.command("stats", **examples(("undersong review stats", "how many of all findings are right, as far as known")))
+@STORE
+@JSON
+def stats(store: str, as_json: bool) -> None:
+    """Say how many are right, by rule, level and confidence, with 95 % intervals; not known under ten decisions.
+
+    Reviews count by how they were drawn: one that came more often than others counts for less. What a person chose to
+    review counts where all of its group is reviewed.
+    """
+    with existing_store(store) as opened_store:
+        made = figures_of(opened_store)
+    click.echo(encode(made)) if as_json else echo(figure_lines(made))
+
+
+@command.command(
+    "export",
+    **examples(
+        ("undersong review export reviews.jsonl", "all reviews, one a line"),
+        ("undersong review export labels.jsonl --labels", "for `undersong judge validate labels.jsonl`"),
+    ),
+)
+@click.argument("target", metavar="FILE|-", default="-")
+@click.option(
+    "--labels", is_flag=True, help="Labels of messages for `judge validate`: harmful traits of decided findings."
+)
+@STORE
+def export(target: str, labels: bool, store: str) -> None:
+    """Write the reviews as JSON Lines, or what they say of single messages as labels for `undersong judge validate`."""
+    from undersong.pipeline.review_labels import labels_of
+
+    check_targets([store], target)
+    with existing_store(store) as opened_store:
+        reviews = list(opened_store.reviews())
+        lines = [*labels_of(opened_store, reviews)] if labels else [encode(review) for review in reviews]
+        with output(target) as written:
+            for line in lines:
+                written.write(line + b"\n")
+    click.echo(f"{counted(len(lines), 'label' if labels else 'review')}", err=True)
+
+
+def figures_of(store: Store) -> ReviewFigures:
+    """The figures over the reviews of a store."""
+    from undersong.report.review_figures import UnreviewedItem, figures
+    from undersong.stores.review_queue import candidates
+    from undersong.stores.reviewing import pattern_of
+
+    rest = [
+        UnreviewedItem(
+            pool=pool,
+            pattern=pattern_of(each.item),
+            level=getattr(each.item, "level", None),
+            confidence=getattr(each.item, "confidence", None),
+        )
+        for pool in POOLS
+        for each in candidates(store, pool)  # type: ignore[arg-type]
+        if not each.answered
+    ]
+    return figures(store.reviews(), rest)
+
+
+def _item(store: Store, name: str, where: str) -> Reviewable:
+    """What an id, or its beginning, names; raises UsageError where it is none or several."""
+    from undersong.stores.reviewing import reviewable
+
+    ids: list[tuple[ReviewKind, str]] = [("finding", each) for each in store.finding_ids()]
+    if store.keeps_reviews:
+        ids += [("lead", lead.id) for lead in store.leads()] + [("claim", claim.claim_id) for claim in store.claims()]
+    matching = [each for each in ids if each[1] == name] or [each for each in ids if each[1].startswith(name)]
+    item = reviewable(store, *matching[0]) if len(matching) == 1 and name else None
+    if item is None:
+        what = f"{len(matching)} ids begin with '{name}'" if matching else f"no finding, lead or claim '{name}'"
+        raise UsageError(what, where=where, remedy="`undersong review next` and findings.jsonl have the ids")
+    return item
+
+
+def _facts(place: QueuePlace) -> dict[str, object]:
+    from undersong.stores.reviewing import kind_and_id
+
+    kind, name = kind_and_id(place.candidate.item)
+    stale = place.candidate.standing.review if place.candidate.standing else None
+    item = msgspec.to_builtins(place.candidate.item)
+    return {
+        "kind": kind,
+        "id": name,
+        **msgspec.structs.asdict(place.draw),
+        "stale": msgspec.to_builtins(stale),
+        kind: item,
+    }
+
+
+def _answers(place: QueuePlace, seed: int, order: str, store: str, *, show_score: bool) -> Iterator[str]:
+    """The commands that answer, with the options that are not as usual."""
+    from undersong.stores.reviewing import kind_and_id
+
+    _, name = kind_and_id(place.candidate.item)
+    options = "".join((
+        f" --seed {seed}" if seed else "",
+        f" --order {order}" if order != "random" else "",
+        f" --store {store}" if store != DEFAULT_STORE else "",
+        " --saw-score" if show_score else "",
+    ))  # fmt: skip
+    yield ""
+    yield from (f"undersong review set {name[:16]} {verdict}{options}" for verdict in REVIEW_VERDICTS)
+    yield ""

@@ -1,0 +1,126 @@
+"""What ``undersong review`` prints: something to decide on, and the figures over what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from undersong.core.sanitize import one_line
+from undersong.core.text import counted
+from undersong.models import Finding, Lead, LedgerClaim, Review
+from undersong.report.escape import own_name
+
+if TYPE_CHECKING:
+    from undersong.report.review_figures import ReviewFigure, ReviewFigures
+    from undersong.stores.protocol import Store
+    from undersong.stores.reviewing import Reviewable
+
+QUOTED = 600  # characters of a message
+TITLES = {"likely": "confidence .5 or more", "unlikely": "other findings", "lead": "leads", "claim": "claims"}
+
+
+def item_lines(store: Store, item: Reviewable, *, show_score: bool, again: Review | None) -> Iterator[str]:
+    """A finding, lead or claim with its messages; ``again``: the review that no longer holds."""
+    if isinstance(item, Finding):
+        yield from _finding_lines(store, item)
+        if show_score:
+            yield ""
+            yield "confidence: " + ("not known" if item.confidence is None else f"{item.confidence:.2f}")
+    elif isinstance(item, Lead):
+        yield from _lead_lines(item)
+    else:
+        yield from _claim_lines(item)
+    if again is not None:
+        yield ""
+        note = f": {one_line(again.note, QUOTED)}" if again.note else ""
+        who = one_line(again.reviewer, 80) or "somebody"
+        yield f"reviewed before it changed: {again.verdict} by {who}, {again.at:%Y-%m-%d}{note}"
+
+
+def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
+    from undersong.patterns.catalog import all_rules
+    from undersong.report.finding_view import RuleWords, rule_words
+
+    rule = rule_words(all_rules()).get(finding.rule_hash, RuleWords())
+    home = finding.conversations[0] if finding.conversations else ""
+    aim = f" towards {own_name(finding.target, home)}" if finding.target else ""
+    yield f"{finding.title}: is what {own_name(finding.agent, home)} wrote{aim} consistent with it?"
+    if rule.description:
+        yield rule.description
+    yield from _message_lines(store, finding)
+    if finding.gap_ids or finding.unread_ids:
+        yield ""
+        yield f"passed over: {len(finding.gap_ids)} read, {len(finding.unread_ids)} unread messages"
+    if rule.innocent:
+        yield ""
+        yield "The innocent reading:"
+        yield from (f"  {line}" for line in rule.innocent)
+    yield from (f"note: {note}" for note in finding.notes)
+
+
+def _message_lines(store: Store, finding: Finding) -> Iterator[str]:
+    """Each message with the stage that it is taken for; its text where the store has it, else the quote."""
+    from undersong.stores.reviewing import evidence_places
+
+    stages = dict((message_id, stage) for stage, message_id in finding.stages)
+    quotes = {quote.message_id: quote.text for quote in finding.quotes}
+    for conversation, name in evidence_places(finding):
+        messages = store.messages(conversation, [name])
+        text = messages[0].text if messages else quotes.get(name)
+        time = f", {messages[0].time:%Y-%m-%d %H:%M}" if messages and messages[0].time else ""
+        yield ""
+        yield f"[{stages.get(name) or 'message'}] {name} in {conversation}{time}"
+        yield f"  “{one_line(text, QUOTED)}”" if text is not None else "  (the store has no text of it)"
+
+
+def _lead_lines(lead: Lead) -> Iterator[str]:
+    yield f"A lead: is {lead.agent} worth looking at? ({lead.id[:16]})"
+    yield lead.reason
+    yield from (f"  “{one_line(quote.text, QUOTED)}” ({quote.message_id})" for quote in lead.quotes)
+
+
+def _claim_lines(claim: LedgerClaim) -> Iterator[str]:
+    yield f"A claim that is {claim.state}: is that so? ({claim.claim_id[:16]})"
+    yield f"  “{one_line(claim.sentence.text, QUOTED)}” – {claim.agent}, {claim.message_id} in {claim.conversation}"
+    yield claim.reason
+    if claim.check:
+        yield f"the check: {one_line(claim.check, QUOTED)}"
+    yield from (f"  | {one_line(quote.text, QUOTED)} ({quote.message_id})" for quote in claim.evidence)
+
+
+def figure_lines(figures: ReviewFigures) -> Iterator[str]:
+    """The figures as tables."""
+    if not figures.reviewed:
+        yield "no reviews yet: `undersong review next` shows the first finding"
+        return
+    chosen = f", {figures.chosen} of them chosen and not drawn" if figures.chosen else ""
+    yield f"{counted(figures.reviewed, 'thing')} reviewed{chosen}"
+    if figures.disputed:
+        yield f"{counted(figures.disputed, 'thing')} on which reviewers disagree; the latest word counts"
+    yield from _table("of all", figures.pools, TITLES)
+    yield from _table("by rule", figures.rules)
+    yield from _table("by level", figures.levels)
+    yield from _table("by confidence", figures.reliability)
+    yield ""
+    yield "right: confirmed among those that count, weighted by how they were drawn; [95 % interval by Wilson]"
+
+
+def _table(title: str, rows: Sequence[ReviewFigure], titles: dict[str, str] | None = None) -> Iterator[str]:
+    if not rows:
+        return
+    names = [(titles or {}).get(row.group, row.group) or "none" for row in rows]
+    width = max(24, *map(len, names))
+    yield ""
+    yield f"{title:<{width}}{'confirmed':>11}{'rejected':>10}{'unsure':>8}{'count':>7}  right"
+    for name, row in zip(names, rows, strict=True):
+        counts = f"{row.confirmed:>11}{row.rejected:>10}{row.unsure:>8}{row.counted:>7}"
+        stated = f", stated {row.stated:.2f}" if row.stated is not None and row.value is not None else ""
+        yield f"{name:<{width}}{counts}  {_share(row)}{stated}"
+
+
+def _share(figure: ReviewFigure) -> str:
+    if figure.value is None or figure.low is None or figure.high is None:
+        return "not known (under ten)"
+    if figure.whole:
+        return f"{figure.value:.2f}, all are reviewed"
+    return f"{figure.value:.2f} [{figure.low:.2f}, {figure.high:.2f}]"

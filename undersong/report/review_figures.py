@@ -1,0 +1,208 @@
+"""What reviews say of findings: how many of them were right, with intervals, and whether confidence keeps its word.
+
+Only what a draw came upon is counted, since what a person picks out says nothing of the rest; where all of a group is
+reviewed, all of it is. Draws may prefer what is uncertain: each review has the weight that makes up for the
+probability of its draw (the estimator for sampling without replacement of Farquhar, Gal and Rainforth, "On Statistical
+Bias in Active Learning", 2021). Intervals are Wilson's, 95 %, over the effective number of reviews (Kish's: the square
+of the sum of the weights over the sum of their squares).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from undersong.models import LEVELS, Record, Review
+from undersong.models.finding import SURE
+
+POOLS = ("likely", "unlikely", "lead", "claim")
+LEAST = 10  # decisions below which nothing is said
+_Z = 1.959963984540054  # of 95 %
+BINS = (0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0)  # of the reliability curve, each without its end but the last
+
+
+class ReviewFigure(Record, frozen=True, kw_only=True):
+    """How many of a group were right. ``value``, ``low`` and ``high`` are None under ten decisions that count.
+
+    ``counted`` of the ``confirmed`` and ``rejected`` came by a draw; ``effective`` is what they are worth with their
+    weights. ``whole``: all of the group is reviewed, and all decisions count. ``stated`` is the mean confidence of
+    those that count, None where they have none.
+    """
+
+    group: str
+    confirmed: int
+    rejected: int
+    unsure: int
+    counted: int
+    effective: float
+    whole: bool
+    value: float | None
+    low: float | None
+    high: float | None
+    stated: float | None
+
+
+class ReviewFigures(Record, frozen=True, kw_only=True):
+    """Everything that reviews say. ``disputed`` are things of which two reviewers said the opposite of each other."""
+
+    reviewed: int
+    chosen: int
+    disputed: int
+    pools: tuple[ReviewFigure, ...]
+    rules: tuple[ReviewFigure, ...]
+    levels: tuple[ReviewFigure, ...]
+    reliability: tuple[ReviewFigure, ...]
+
+
+class UnreviewedItem(Record, frozen=True, kw_only=True):
+    """Something that nobody has decided on: the pool that it is in, its rule, level and confidence."""
+
+    pool: str
+    pattern: str
+    level: str | None = None
+    confidence: float | None = None
+
+
+class _Decision(Record, frozen=True, kw_only=True):
+    """The latest review of something, and its weight: None where no draw came upon it."""
+
+    review: Review
+    pool: str
+    weight: float | None
+
+
+def figures(reviews: Iterable[Review], unreviewed: Iterable[UnreviewedItem] = ()) -> ReviewFigures:
+    """The figures over reviews, in the order of time; ``unreviewed`` is what else there is to decide on."""
+    every, rest = list(reviews), list(unreviewed)
+    decisions = _decisions(every)
+    likely = [each for each in decisions if each.pool == "likely"]
+    left = [each for each in rest if each.pool == "likely"]
+    findings = [each for each in decisions if each.review.kind == "finding"]
+    others = [each for each in rest if each.pool in ("likely", "unlikely")]
+    return ReviewFigures(
+        reviewed=len(decisions),
+        chosen=sum(each.weight is None for each in decisions),
+        disputed=_disputed(every),
+        pools=_groups(decisions, rest, lambda one: one.pool, lambda one: one.pool, POOLS),
+        rules=_groups(likely, left, lambda one: one.review.pattern, lambda one: one.pattern),
+        levels=_groups(likely, left, lambda one: one.review.level or "", lambda one: one.level or "", LEVELS[::-1]),
+        reliability=_groups(
+            findings, others, lambda one: bin_of(one.review.confidence), lambda one: bin_of(one.confidence),
+            [bin_of(low) for low in BINS[:-1]],
+        ),
+    )  # fmt: skip
+
+
+def weights_of(draws: Sequence[tuple[float, int]]) -> list[float]:
+    """The weight of each of a series of draws: (probability, how many were left) → its weight.
+
+    1 for each where all were as likely as any other. ``draws`` are in the order in which they were made.
+    """
+    taken = len(draws)
+    whole = max((left + number for number, (_, left) in enumerate(draws)), default=0)
+    weights = []
+    for number, (propensity, left) in enumerate(draws, start=1):
+        share = (whole - taken) / (whole - number) if whole > number else 0.0
+        weights.append(1 + share * (1 / (left * propensity) - 1))
+    return weights
+
+
+def wilson(share: float, number: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share among a number of cases, which need not be whole.
+
+    >>> low, high = wilson(0.9, 30)
+    >>> round(low, 3), round(high, 3)
+    (0.744, 0.965)
+    """
+    centre = share + _Z * _Z / (2 * number)
+    half = _Z * math.sqrt(share * (1 - share) / number + _Z * _Z / (4 * number * number))
+    scale = 1 + _Z * _Z / number
+    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+
+
+def bin_of(confidence: float | None) -> str:
+    """The part of the reliability curve that a confidence is in."""
+    if confidence is None:
+        return "not known"
+    low = max(edge for edge in BINS[:-1] if edge <= confidence)
+    return f"{low:.2f} to {BINS[BINS.index(low) + 1]:.2f}"
+
+
+def _pool(review: Review) -> str:
+    if review.kind != "finding":
+        return review.kind
+    return "likely" if review.confidence is not None and review.confidence >= SURE else "unlikely"
+
+
+def _decisions(reviews: Sequence[Review]) -> list[_Decision]:
+    latest: dict[tuple[str, str], Review] = {}
+    first: dict[tuple[str, str], Review] = {}  # by which a draw came upon it
+    for review in reviews:
+        latest[review.kind, review.id] = review
+        if review.drawn != "chosen" and review.propensity and review.pool:
+            first.setdefault((review.kind, review.id), review)
+    weights: dict[tuple[str, str], float] = {}
+    for pool in {_pool(review) for review in first.values()}:
+        series = [(name, review) for name, review in first.items() if _pool(review) == pool]
+        draws = [(review.propensity or 1.0, review.pool or 1) for _, review in series]
+        weights |= {name: weight for (name, _), weight in zip(series, weights_of(draws), strict=True)}
+    return [
+        _Decision(review=review, pool=_pool(first.get(name, review)), weight=weights.get(name))
+        for name, review in latest.items()
+    ]
+
+
+def _disputed(reviews: Iterable[Review]) -> int:
+    """Of how many things somebody's latest word is yes and somebody else's no."""
+    words: dict[tuple[str, str, str], dict[str, str]] = {}
+    for review in reviews:
+        words.setdefault((review.kind, review.id, review.evidence), {})[review.reviewer] = review.verdict
+    return sum({"confirmed", "rejected"} <= set(by.values()) for by in words.values())
+
+
+def _groups(
+    decisions: Sequence[_Decision],
+    rest: Sequence[UnreviewedItem],
+    group: Callable[[_Decision], str],
+    group_of_rest: Callable[[UnreviewedItem], str],
+    order: Iterable[str] = (),
+) -> tuple[ReviewFigure, ...]:
+    """A figure of each group with a review, in this order, else by name."""
+    by_group: dict[str, list[_Decision]] = {}
+    for decision in decisions:
+        by_group.setdefault(group(decision), []).append(decision)
+    left = {group_of_rest(each) for each in rest}
+    places = {name: place for place, name in enumerate(order)}
+    names = sorted(by_group, key=lambda name: (places.get(name, len(places)), name))
+    return tuple(_figure(name, by_group[name], whole=name not in left) for name in names)
+
+
+def _figure(group: str, decisions: Sequence[_Decision], *, whole: bool) -> ReviewFigure:
+    verdicts = [each.review.verdict for each in decisions]
+    decided = [each for each in decisions if each.review.verdict != "unsure"]
+    counted = [(1.0 if whole else each.weight or 0.0, each.review) for each in decided if whole or each.weight]
+    total = math.fsum(weight for weight, _ in counted)
+    effective = total * total / math.fsum(weight * weight for weight, _ in counted) if counted else 0.0
+    value = low = high = None
+    if len(counted) >= LEAST:
+        value = math.fsum(weight for weight, review in counted if review.verdict == "confirmed") / total
+        low, high = (value, value) if whole else wilson(value, effective)
+    stated = [(weight, review.confidence) for weight, review in counted if review.confidence is not None]
+    sum_stated = math.fsum(weight for weight, _ in stated)
+    return ReviewFigure(
+        group=group,
+        confirmed=verdicts.count("confirmed"),
+        rejected=verdicts.count("rejected"),
+        unsure=verdicts.count("unsure"),
+        counted=len(counted),
+        effective=round(effective, 2),
+        whole=whole,
+        value=_rounded(value),
+        low=_rounded(low),
+        high=_rounded(high),
+        stated=_rounded(math.fsum(weight * share for weight, share in stated) / sum_stated) if sum_stated else None,
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
