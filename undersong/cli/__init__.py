@@ -28,6 +28,7 @@ COMMANDS = {  # heading → command → what it is for; `undersong --help` shows
         "review": "What a person decides of findings: next, set, stats, export.",
         "explain": "A message: hits, tier and why, scores. A finding: its rows.",
         "verify": "Check a report folder against its manifest.",
+        "sign": "Sign a report with an SSH key.",
     },
     "Step by step, and while it happens": {
         "scan": "Free signals and routes: one JSON row per message.",

@@ -47,6 +47,7 @@ from undersong.stores.protocol import Store, open_store
 if TYPE_CHECKING:
     from undersong.patterns.significance import ResamplingConfig
     from undersong.pipeline.options import Options
+    from undersong.verify.ssh_signature import Signer
 
 GATE_FAILED = 1  # exit code
 STORE_FILES = ("", "-lock", "-turn", "-wal", "-shm")  # endings of the files of a store
@@ -58,6 +59,13 @@ def _otlp_address(ctx: click.Context, param: click.Parameter, value: str | None)
     from undersong.bridges.otlp_sender import logs_url
 
     return None if value is None else logs_url(value)
+
+
+def _signer(ctx: click.Context, param: click.Parameter, value: str | None) -> Signer | None:  # noqa: ARG001
+    """The key to sign with, read before any work."""
+    from undersong.verify.ssh_signature import read_signer
+
+    return None if value is None else read_signer(Path(value).expanduser())
 
 
 @click.command(
@@ -117,6 +125,7 @@ def _otlp_address(ctx: click.Context, param: click.Parameter, value: str | None)
     callback=_otlp_address,
     help="Send findings as OpenTelemetry events to this receiver of OTLP over HTTP.",
 )
+@click.option("--sign", "signer", metavar="KEY", callback=_signer, help="Sign the report with this private SSH key.")
 @group_option
 @gate_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
@@ -136,6 +145,7 @@ def command(
     names_file: str | None,
     formats: tuple[str, ...],
     otlp: str | None,
+    signer: Signer | None,
     group_by: str | None,
     gates: Gates,
     as_json: bool,
@@ -157,6 +167,7 @@ def command(
     from undersong.report.groups import group_lines
     from undersong.report.render import check_formats
     from undersong.report.writer import ConversationLookup, check_folder, write
+    from undersong.verify.signatures import sign_report
 
     folder = Path(out)
     check_folder(folder)
@@ -196,6 +207,7 @@ def command(
         progress("report", 0, 0)
         times = {"started": started.isoformat(), "seconds": time.monotonic() - began}
         digest = write(case, rows, folder, run=times, rules=patterns, conversations=lookup, formats=formats)
+        sign_report(folder, signer)
         shares = groups(case, rows, lookup, paths, group_by) if group_by else []
     show_problems(case.problems)
     failed = gates.failures(case)

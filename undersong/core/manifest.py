@@ -19,6 +19,8 @@ from undersong.models import InputFile, Record
 NAME = "manifest.json"
 RUN = "run.json"  # times of the run: the one file that the manifest does not cover
 SCHEMA = "undersong-manifest-1"
+# what others put beside a manifest: signatures (``undersong sign``), and a time stamp with its request (RFC 3161)
+BESIDE = frozenset({f"{NAME}.sig", f"{RUN}.sig", f"{NAME}.tsq", f"{NAME}.tsr"})
 
 
 class FileHash(Record, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from undersong.core.manifest import (
+    BESIDE,
     NAME,
     RUN,
     SCHEMA,
@@ -256,4 +257,4 @@ def _refusal(folder: Path, error: OSError) -> UndersongError:
 def _ours(folder: Path) -> set[str]:
     """The names that the manifest in ``folder`` covers; empty where there is none that can be read."""
     files = stored_manifest(folder).get("files")
-    return {NAME, RUN, *files} if isinstance(files, dict) else set()
+    return {NAME, RUN, *BESIDE, *files} if isinstance(files, dict) else set()

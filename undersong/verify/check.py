@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from undersong.core.manifest import NAME, Manifest
 from undersong.core.text import text_hash
 from undersong.errors import UndersongError, UsageError
@@ -21,16 +23,22 @@ from undersong.verify.manifest_check import (
     read_content,
     read_manifest,
 )
+from undersong.verify.signatures import compare_signatures, not_shown
+from undersong.verify.ssh_signature import PublicKey
 
 Step = tuple[str, Callable[[], Iterator[Discrepancy]]]
 
 
 class Verification(Record, frozen=True, kw_only=True):
-    """What a check found: ``discrepancies``, what was ``checked``, and what was ``skipped`` with the reason."""
+    """What a check found: ``discrepancies``, what was ``checked``, and what was ``skipped`` with the reason.
+
+    ``not_shown`` is what no check without more at hand could show.
+    """
 
     discrepancies: tuple[Discrepancy, ...]
     checked: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    not_shown: tuple[str, ...] = ()
 
 
 def verify(
@@ -54,6 +62,7 @@ def check(
     rules: Sequence[str | Path] | None = None,
     digest: str | None = None,
     judge: str | None = None,
+    keys: Sequence[PublicKey] | None = None,
 ) -> Verification:
     """Compare a report folder with its manifest, its inputs and this installation, and do its pure steps again.
 
@@ -61,14 +70,35 @@ def check(
     is the manifest's, or its first 16 digits or more, kept elsewhere. ``rules`` are the pattern files where the report
     was made with others than the shipped ones, and ``judge`` is ``offline:DIR`` where its offline model is in a folder:
     what a model of one's own scored is not done again without it. ``installed`` maps names of rules, prompts and models
-    to SHA-256 and stands for another installation than this one: nothing is then done again. Broken files are named,
-    never raised; ``run.json`` is not covered. Raises UsageError where there is no such folder, for a digest that is
+    to SHA-256 and stands for another installation than this one: nothing is then done again. ``keys`` are those of whom
+    the report must be signed by. Broken files are named, never raised; no digest covers ``run.json``, only a signature
+    does. Raises UsageError where there is no such folder, for a digest that is
     none and for a judge that is no offline model; JudgeError for a model that cannot be used.
     """
     report_dir = Path(report_dir)
     if not report_dir.is_dir():
         what = "is not a folder" if report_dir.exists() else "no such folder"
         raise UsageError(what, where=str(report_dir), remedy="name the folder of a report, such as undersong-report")
+    result = _check(report_dir, [Path(path) for path in inputs], installed, rules=rules, digest=digest, judge=judge)
+    strangers = tuple(compare_signatures(report_dir, keys)) if keys is not None else ()
+    signed = ("the signature",) if keys is not None and not strangers else ()
+    return msgspec.structs.replace(
+        result,
+        discrepancies=(*strangers, *result.discrepancies),
+        checked=(*signed, *result.checked),
+        not_shown=tuple(not_shown(report_dir, keys)),
+    )
+
+
+def _check(
+    report_dir: Path,
+    inputs: list[Path],
+    installed: Mapping[str, str] | None,
+    *,
+    rules: Sequence[str | Path] | None,
+    digest: str | None,
+    judge: str | None,
+) -> Verification:
     data = bytes_of(report_dir / NAME)
     if isinstance(data, Discrepancy):
         return Verification(discrepancies=(data,))
@@ -81,7 +111,7 @@ def check(
     content, broken = read_content(report_dir)
     discrepancies += [each for each in broken if each.where not in {known.where for known in discrepancies}]
     reported = {problem.where for problem in content.case.problems} if content else set()
-    discrepancies += compare_inputs([Path(path) for path in inputs], manifest, reported)
+    discrepancies += compare_inputs(inputs, manifest, reported)
     if content:
         discrepancies += evidence(content, manifest)
     model = None if installed is not None else model_of(manifest, judge)
@@ -94,7 +124,7 @@ def check(
         return Verification(
             discrepancies=tuple(discrepancies), checked=tuple(checked), skipped=(f"nothing was done again: {reason}",)
         )
-    return _again(report_dir, content, manifest, rules, checked, [Path(path) for path in inputs], model)
+    return _again(report_dir, content, manifest, rules, checked, inputs, model)
 
 
 def _again(

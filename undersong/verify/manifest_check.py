@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from undersong.core.manifest import NAME, RUN, SCHEMA, Manifest, canonical, digest_of
+from undersong.core.manifest import BESIDE, NAME, RUN, SCHEMA, Manifest, canonical, digest_of
 from undersong.errors import UsageError
 from undersong.models import (
     Case,
@@ -121,7 +121,7 @@ def compare_digest(data: bytes, digest: str) -> Iterator[Discrepancy]:
 
 def files(report_dir: Path, manifest: Manifest) -> Iterator[Discrepancy]:
     """Files of the folder that are missing, changed or not in the manifest."""
-    present = {path.name for path in report_dir.iterdir()} - {NAME, RUN}
+    present = {path.name for path in report_dir.iterdir()} - {NAME, RUN, *BESIDE}
     for name, entry in sorted(manifest.files.items()):
         if name != Path(name).name:
             yield Discrepancy(what="is a file outside the report folder", where=name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from undersong.core.manifest import NAME, RUN, Manifest
+from undersong.core.manifest import BESIDE, NAME, RUN, Manifest
 from undersong.core.owned_folder import scratch_folder
 from undersong.judges.measurement import mapped_traits, maps_of, panel_agreement
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, SessionVerdict, ThreadScan
@@ -288,7 +288,7 @@ def recompute_files(report_dir: Path, content: Content, rules: Sequence[PatternR
         again = folder / "report"
         write(content.case, content.rows, again, rules=rules, conversations=transcripts.get, formats=formats)
         made = {path.name for path in again.iterdir()}
-        for file_name in sorted((made | present) - {RUN, *DATA, *tables}):
+        for file_name in sorted((made | present) - {RUN, *BESIDE, *DATA, *tables}):
             one, two = report_dir / file_name, again / file_name
             if not (one.is_file() and two.is_file() and one.read_bytes() == two.read_bytes()):
                 yield Discrepancy(what=f"{AGAIN} from case.json, findings.jsonl and the rows", where=file_name)
