@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.report.conftest import build
-from undersong.models import Case, Finding, Moment, Quote, Row, SessionVerdict
+from undersong.models import Case, Finding, Message, Moment, Quote, Row, SessionVerdict
 from undersong.patterns.significance.confidence import reference_figures
 from undersong.report.narrative import certainty_words
 from undersong.report.opening import points_of
@@ -127,3 +127,34 @@ def test_of_coding_sessions_one_figure_stands_everywhere(undersong: Undersong) -
     assert figure
     assert figure[0] in first
     assert figure[0] in about
+
+
+def admitted(text: str, quoted: str) -> tuple[str, ...]:
+    """The first screen of a conversation in which somebody's words are taken for an admission."""
+    start = text.index(quoted)
+    quote = Quote(message_id="m", text=quoted, start=start, end=start + len(quoted), sha256="")
+    moment = Moment(
+        kind="smoking_gun", code="fault_admission", title="Admission of fault", message_id="m", position=0,
+        agent="mara", explanation="", basis="words", quotes=(quote,),
+    )  # fmt: skip
+    session = SessionVerdict(conversation="c", score=None, psychogenic_risk=None, mechanisms=(), moments=(moment,))
+    cited = Message(id="m", conversation="c", position=0, author="mara", agent="mara", role="participant", text=text)
+    return tuple(point.sentence for point in points_of(msgspec.structs.replace(screen(session), cited=(cited,))))
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted", "named"),
+    [
+        ("I lied to you about the keys.", "I lied to you", True),
+        ("I may go by train after all; I don't want you to think I lied to you.", "I lied to you", False),
+        ("She will say that I lied to you, whatever I do.", "I lied to you", False),
+        ("Tell me if I was wrong.", "I was wrong", False),
+    ],
+)
+def test_what_somebody_might_think_is_no_admission(text: str, quoted: str, named: bool) -> None:
+    assert bool(admitted(text, quoted)) is named
+
+
+def test_a_failed_test_does_not_contradict_that_it_builds() -> None:
+    assert "otherwise" not in sentences().promises["other_check"].once
+    assert "a check of the session failed" in sentences().promises["other_check"].more

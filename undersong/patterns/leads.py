@@ -395,7 +395,7 @@ def _pair_reason(messages: Sequence[_Measured], bands: Mapping[str, SignalBand])
     harm = both.mean("harm")
     if harm is not None and harm > 0.5:
         return f"The {size} rank higher in negative traits than {harm:.0%} of all messages. {which}"
-    return f"The {size} stand out from the others of this run in the sum of small signs. {which}"
+    return f"The {size} stand out by the sum of small signs. {which}"
 
 
 def _more(own: _Sums, others: _Sums, source: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
@@ -30,6 +31,11 @@ LEADS = 3  # leads among them: they are guesses
 ORDER = 100  # characters of an order to models within a sentence
 CLAIM_STATES: dict[str, State] = {"contradicted": "sure", "disputed": "finding"}  # of a claim; a lead otherwise
 CHECKED = frozenset({"tests", "build", "lint"})  # claims that a program can check; others may well need no check
+_TEST_FAILED = re.compile(r"--- FAIL|\bFAILED\b|AssertionError|\b\d+ (?:tests? )?failed\b|✗|✕")
+_SUPPOSED = re.compile(
+    r"(?i)\b(?:(?:think|thinks|thought|say|says|believe|feel|worry|afraid|suggest)(?: that)?"
+    r"|in case|if|unless)\s*$"
+)
 WORDS = 5  # of a quote that says something by itself
 
 
@@ -170,6 +176,8 @@ def _deduction(case: Case, session: SessionVerdict, mechanism: str, kind: str, g
     promises = words.promises
     form = promises.get(kind, promises[""]) if mechanism == "false_promise" else words.mechanisms.get(mechanism)
     form = form or promises[""]
+    if mechanism == "false_promise" and _of_another_check(session, first):
+        form = promises["other_check"]
     messages = list(dict.fromkeys(each.message_id for each in group))
     who = name_of(_speaker(session, first.message_id), session.conversation)
     template = form.once if len(messages) == 1 else form.more
@@ -197,6 +205,12 @@ def _promised(session: SessionVerdict, deduction: Deduction) -> str:
     kinds = [each.kind for each in session.claims if each.message_id == deduction.message_id and each.state in AGAINST]
     checked = [kind for kind in kinds if kind in CHECKED]
     return sentences().claims[next(iter((*checked, *kinds)), "done")]
+
+
+def _of_another_check(session: SessionVerdict, deduction: Deduction) -> bool:
+    """Whether a test failed and the claim is about something else: that it builds may still be so."""
+    claimed = _promised(session, deduction) in {sentences().claims[kind] for kind in ("build", "lint")}
+    return claimed and any(_TEST_FAILED.search(quote.text) for quote in deduction.quotes[1:2])
 
 
 def _shown(quotes: Sequence[Quote]) -> str:
@@ -325,7 +339,7 @@ def _lead(case: Case, lead: Lead) -> Point:
         who = next((name_of(each.agent, home) for each in case.cited if quote and each.id == quote.message_id), "")
     return Point(
         kind="lead",
-        sentence=f"{start}: {lead.reason}",
+        sentence=f"{start}: {_within(lead.reason)}",
         sure=sentences().how_sure[f"lead_{lead.kind}" if lead.kind == "conversation" else "lead"],
         quote=quote.text if quote else "",
         speaker=who,
@@ -336,13 +350,25 @@ def _lead(case: Case, lead: Lead) -> Point:
     )
 
 
+def _within(reason: str) -> str:
+    """The reason of a lead behind a colon."""
+    return f"t{reason[1:]}" if reason.startswith("The ") else reason
+
+
+def _is_supposed(quote: Quote, text: str | None) -> bool:
+    """Whether the words are what somebody might think or say, as in ``I don't want you to think I lied``."""
+    return text is not None and _SUPPOSED.search(text[max(0, quote.start - 40) : quote.start]) is not None
+
+
 def _moments(case: Case) -> Iterator[Point]:
     """Where an agent says it itself; of code nothing, since the ledger has it."""
-    words = sentences()
+    words, texts = sentences(), {(message.conversation, message.id): message.text for message in case.cited}
     for session in order_sessions(case):
         for item in session.moments:
             of_wording = item.basis == "words" or session.profile == "companion"
             if item.kind == "smoking_gun" and item.code in words.moments and item.quotes and of_wording:
+                if _is_supposed(item.quotes[0], texts.get((session.conversation, item.message_id))):
+                    continue
                 who = name_of(item.agent, session.conversation)
                 admitted = words.moments[item.code].format(who=who)
                 yield Point(
