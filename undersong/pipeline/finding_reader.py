@@ -108,9 +108,13 @@ def was_read(finding: Finding) -> bool:
 
 
 def carried_over(findings: Sequence[Finding], store: Store) -> tuple[Finding, ...]:
-    """The findings, those that the store holds as read with what that reading said."""
-    stored = {each.finding_id: each for agent in {each.agent for each in findings} for each in store.findings(agent)}
-    return tuple(as_read_before(each, stored.get(each.finding_id)) for each in findings)
+    """The findings, those whose messages the store holds as read with what that reading said; not those that grew."""
+    stored = {
+        (each.finding_id, each.message_ids): each
+        for agent in {each.agent for each in findings}
+        for each in store.findings(agent)
+    }
+    return tuple(as_read_before(each, stored.get((each.finding_id, each.message_ids))) for each in findings)
 
 
 def as_read_before(finding: Finding, before: Finding | None) -> Finding:
