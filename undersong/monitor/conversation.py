@@ -8,6 +8,7 @@ import msgspec
 
 from undersong.errors import JudgeError
 from undersong.formats.normalize import common_offset, normalize_messages
+from undersong.judges.context import EarlierMessages
 from undersong.judges.protocol import Judge, Question
 from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, ThreadScan, Tier
@@ -54,6 +55,7 @@ class ConversationState:
         self._draft: Proposal | None = None
         self._asked: list[tuple[Message, Scan, Tier, Tier, list[str], int]] = []  # what the routes were decided from
         self._open: set[str] = set()  # what may have to be asked
+        self._earlier = EarlierMessages(())
         self._stale: set[str] = set()  # whose rows are to be made again
         self._plain: dict[str, Row] = {}  # rows before it is known whether their scores are levels
         self._foreign = False
@@ -190,8 +192,9 @@ class ConversationState:
     def questions(self, histories: HistoryLookup | None) -> list[Question]:
         """What is to be asked now: routed, new or changed, and not answered in the same words and context before."""
         thread, wanted = self.routed(), self._open | self.failures.keys()
+        self._earlier = self._earlier.grown(self.conversation.messages)
         questions = [
-            question_of(thread, place, histories)
+            question_of(thread, place, histories, self._earlier)
             for place, message in enumerate(self.conversation.messages)
             if message.id in wanted and self._is_read(place)
         ]

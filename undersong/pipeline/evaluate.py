@@ -13,7 +13,7 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, text_hash
 from undersong.errors import JudgeError, UndersongError
-from undersong.judges.context import prior_places, tool_places
+from undersong.judges.context import EarlierMessages
 from undersong.judges.llm.refusals import same_kind
 from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Question
 from undersong.models import (
@@ -141,17 +141,20 @@ def unread(message: Message, judge: Judge, failure: JudgeError | None = None) ->
 
 def questions_of(thread: RoutedThread, *, read_all: bool, histories: HistoryLookup | None = None) -> list[Question]:
     """The questions about what is read of a thread, in order, each with the context of its tier."""
+    earlier = EarlierMessages(thread.conversation.messages)
     return [
-        question_of(thread, place, histories)
+        question_of(thread, place, histories, earlier)
         for place, route in enumerate(thread.routes)
         if read_all or route.depth != "skip"
     ]
 
 
-def question_of(thread: RoutedThread, place: int, histories: HistoryLookup | None) -> Question:
+def question_of(
+    thread: RoutedThread, place: int, histories: HistoryLookup | None, earlier: EarlierMessages
+) -> Question:
     """The question about one message of a thread, with the context of its tier."""
     messages, route = thread.conversation.messages, thread.routes[place]
-    places = prior_places(messages, place, route.width)
+    places = earlier.prior_places(place, route.width)
     wide = route.width == "thread_and_history"
     return Question(
         message=messages[place],
@@ -160,7 +163,7 @@ def question_of(thread: RoutedThread, place: int, histories: HistoryLookup | Non
         prior=tuple(messages[at] for at in places),
         prior_scans=tuple(thread.scans[at] for at in places),
         cut=place - len(places) if wide else 0,
-        tools=tuple(messages[at] for at in tool_places(messages, place, places)),
+        tools=tuple(messages[at] for at in earlier.tool_places(place, places)),
         history=(histories(messages[place]) if histories else EvaluationHistory()) if wide else None,
     )
 
