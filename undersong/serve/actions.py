@@ -54,7 +54,7 @@ def review(request: Request) -> Response:
         "/review",
         e=evidence_of(library, chosen) if chosen else None,
         draw=_draw_fields(draw) if draw and not state.id else ({"drawn": "chosen", "propensity": None, "pool": None}),
-        pool=draw.pool if draw else 0,
+        pool=draw.left if draw else 0,
         done=reviewed,
         skip=_with(ReviewState(skip=skip)),
         before=address("/review", id=state.was) if state.was and state.was != state.id else "",
