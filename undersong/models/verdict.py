@@ -15,6 +15,7 @@ from undersong.models.frame import FrameLibrary, frame_of
 from undersong.models.lead import Lead
 from undersong.models.message import AlignmentStatus, Assessment, InputFile, Message, Problem, Record, State
 from undersong.models.notebook import case_html
+from undersong.models.review import Review
 from undersong.models.sequence import SequenceReading
 
 Profile = Literal["coding", "companion", "agents", "messenger"]
@@ -326,9 +327,9 @@ class Case(Record, frozen=True, kw_only=True):
     messages per agent that a thread signal raised; ``spent`` is None where no answer was paid; ``cited`` are the
     messages that a finding, a deduction or a session flag quotes, in full; ``signals`` holds the null band of each
     signal, the table that rows call ``bands``; ``sequences`` are the readings of whole
-    sequences, as they came; ``leads`` are the agents in the order in which to look at them; ``ranked`` counts the
-    messages whose scores are ranks; ``highest`` is
-    the highest score of each trait in any message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt
+    sequences, as they came; ``leads`` are the agents in the order in which to look at them; ``reviews`` is what people
+    had decided of these conversations; ``ranked`` counts the messages whose scores are ranks; ``highest`` is the
+    highest score of each trait in any message; ``missed`` is what the router left out; ``hashes`` maps rule, prompt
     and model artefact names to SHA-256.
     """
 
@@ -354,6 +355,7 @@ class Case(Record, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     sequences: tuple[SequenceReading, ...] = ()
     leads: tuple[Lead, ...] = ()
+    reviews: tuple[Review, ...] = ()
     outcomes: tuple[RuleOutcome, ...] = ()
     cited: tuple[Message, ...] = ()
     hashes: dict[str, str] = {}

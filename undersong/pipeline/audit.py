@@ -53,6 +53,7 @@ from undersong.rows.corpus_scales import RowSpool, null_bands_of, ranks_of, tabl
 from undersong.rows.jsonl import read_rows
 from undersong.scan import load_book
 from undersong.stores.protocol import Store, open_store
+from undersong.stores.reviewing import reviews_in
 from undersong.stores.sqlite import temporary_store
 from undersong.verdict import agent_verdicts, rule_hashes
 
@@ -163,6 +164,7 @@ def _audited(
         findings=findings,
         sequences=sequences,
         leads=leads,
+        reviews=tuple(reviews_in(store, corpus.conversations)),
         outcomes=detection.outcomes,
         cited=cited(findings, leads, run, store),
         hashes=book.hashes

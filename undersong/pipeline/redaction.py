@@ -98,7 +98,10 @@ def redacted(
     sessions = tuple(_with_ledger(_session(each, masker, texts), masked) for each in case.sessions)
     facts = {**masker.counts(), "names_listed": len(masker.listed), "messages": len(dirty), "places": places}
     new = _any(
-        msgspec.structs.replace(case, findings=(), sequences=(), leads=(), cited=(), sessions=(), agents=()), masker
+        msgspec.structs.replace(
+            case, findings=(), sequences=(), leads=(), reviews=(), cited=(), sessions=(), agents=()
+        ),
+        masker,
     )
     again = msgspec.structs.replace(
         new,

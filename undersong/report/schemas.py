@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import msgspec
 
 from undersong.core.manifest import Manifest
-from undersong.models import Case, Conversation, Finding, Lead, LedgerClaim, Level, Quote, Row, SequenceReading
+from undersong.models import Case, Conversation, Finding, Lead, LedgerClaim, Level, Quote, Review, Row, SequenceReading
 from undersong.report.deductions import DeductionRecord
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -76,6 +76,7 @@ FILES = (
     OutputSchema("leads.jsonl", Lead, lines=True, what="a lead"),
     OutputSchema("claims.jsonl", LedgerClaim, lines=True, what="what an agent says of its work, and its state"),
     OutputSchema("points.jsonl", DeductionRecord, lines=True, what="points that were deducted, with the words"),
+    OutputSchema("reviews.jsonl", Review, lines=True, what="what a person decided of a finding, lead or claim"),
     OutputSchema("evaluations.jsonl", Row, lines=True, what="a message with its scores and signals, without its text"),
     OutputSchema("sequence_readings.jsonl", SequenceReading, lines=True, what="what a judge read in a whole sequence"),
     OutputSchema("conversations.jsonl", Conversation, lines=True, what="a conversation that is shown in full"),

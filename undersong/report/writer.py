@@ -42,12 +42,13 @@ from undersong.report.view_model import DETAIL, view
 
 CASE, FINDINGS, EVALUATIONS = "case.json", "findings.jsonl", "evaluations.jsonl"
 SEQUENCES, LEADS = "sequence_readings.jsonl", "leads.jsonl"
+REVIEWS = "reviews.jsonl"  # what people had decided of these conversations; only where they had
 WORK = "work.md"  # one page, where coding agents work
 CLAIMS = "claims.jsonl"  # the ledgers of all sessions
 POINTS = "points.jsonl"  # every deduction as a flat record, made from case.json
 CONVERSATIONS = "conversations.jsonl"  # the sessions that are shown in full, with every message
 DATA = frozenset(
-    {CASE, FINDINGS, EVALUATIONS, CONVERSATIONS, SEQUENCES, LEADS, CLAIMS}
+    {CASE, FINDINGS, EVALUATIONS, CONVERSATIONS, SEQUENCES, LEADS, CLAIMS, REVIEWS}
 )  # what all other files of a report are made from
 ConversationLookup = Callable[[str], Conversation | None]
 
@@ -100,6 +101,8 @@ def write(
         (folder / LEADS).write_bytes(b"".join(encode(lead) + b"\n" for lead in case.leads))
         if case.sequences:
             (folder / SEQUENCES).write_bytes(b"".join(encode(each) + b"\n" for each in case.sequences))
+        if case.reviews:
+            (folder / REVIEWS).write_bytes(b"".join(encode(review) + b"\n" for review in case.reviews))
         claims = (claim for session in case.sessions for claim in session.claims)
         (folder / CLAIMS).write_bytes(b"".join(encode(claim) + b"\n" for claim in claims))
         (folder / POINTS).write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in deduction_records(case)))
@@ -115,7 +118,7 @@ def write(
 def _without_lists(case: Case) -> Case:
     """The case without what has a file of its own."""
     sessions = tuple(msgspec.structs.replace(session, claims=()) for session in case.sessions)
-    return msgspec.structs.replace(case, findings=(), sequences=(), leads=(), sessions=sessions)
+    return msgspec.structs.replace(case, findings=(), sequences=(), leads=(), reviews=(), sessions=sessions)
 
 
 def _conversations(detailed: Iterable[SessionVerdict], lookup: ConversationLookup | None) -> list[Conversation]:

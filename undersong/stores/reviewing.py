@@ -118,6 +118,13 @@ def reviews_of(store: Store, item: Reviewable) -> tuple[Review, ...]:
     return (*earlier, *store.reviews(kind, name))
 
 
+def reviews_in(store: Store, conversations: Iterable[str]) -> Iterator[Review]:
+    """The reviews over messages of these conversations, in order of time."""
+    names = frozenset(conversations)
+    reviews = store.reviews() if store.keeps_reviews else iter(())
+    return (review for review in reviews if any(name in names for name, _, _ in review.rows))
+
+
 def standing(store: Store, item: Reviewable) -> ReviewStanding | None:
     """The latest review of something and whether it is stale, worked out now; None where it has to be reviewed."""
     reviews = reviews_of(store, item)

@@ -10,7 +10,7 @@ import msgspec
 from undersong.core.manifest import NAME, Manifest
 from undersong.core.text import text_hash
 from undersong.errors import UndersongError, UsageError
-from undersong.models import Confirmed, Deduction, Message, Moment, Quote, Record
+from undersong.models import Confirmed, Deduction, Message, Moment, Quote, Record, evidence_hash
 from undersong.verify.environment import Model, differences, installed_hashes, model_of
 from undersong.verify.inputs import compare_inputs, in_order
 from undersong.verify.manifest_check import (
@@ -194,6 +194,18 @@ def evidence(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
     yield from _ledger_quotes(content)
     yield from _confirmed_places(content)
     yield from _read_messages(content)
+    yield from _reviewed_messages(content)
+
+
+def _reviewed_messages(content: Content) -> Iterator[Discrepancy]:
+    """Reviews that are not of the messages that they name, or not in the order of time."""
+    reviews = content.case.reviews
+    for review in reviews:
+        if review.evidence != evidence_hash(review.rows):
+            what = "a review's evidence is not the hash of its messages"
+            yield Discrepancy(what=what, where=f"{review.kind} {review.id[:16]}")
+    if list(reviews) != sorted(reviews, key=lambda review: (review.at, review.key)):
+        yield Discrepancy(what="reviews do not stand in the order of time", where="reviews.jsonl")
 
 
 def _read_messages(content: Content) -> Iterator[Discrepancy]:

@@ -20,12 +20,13 @@ from undersong.models import (
     Lead,
     LedgerClaim,
     Record,
+    Review,
     Row,
     SequenceReading,
     SessionVerdict,
     decode,
 )
-from undersong.report.writer import CASE, CLAIMS, CONVERSATIONS, EVALUATIONS, FINDINGS, LEADS, SEQUENCES
+from undersong.report.writer import CASE, CLAIMS, CONVERSATIONS, EVALUATIONS, FINDINGS, LEADS, REVIEWS, SEQUENCES
 
 N = TypeVar("N", bound=Record)
 
@@ -171,11 +172,12 @@ def read_content(report_dir: Path) -> tuple[Content | None, list[Discrepancy]]:
     parts.append(_optional(report_dir / LEADS, Lead))
     parts.append(_optional(report_dir / SEQUENCES, SequenceReading))
     parts.append(_optional(report_dir / CLAIMS, LedgerClaim))
+    parts.append(_optional(report_dir / REVIEWS, Review))
     broken = [part for part in parts if isinstance(part, Discrepancy)]
     if broken:
         return None, broken
-    case, findings, rows, conversations, leads, sequences, claims = parts
-    case = msgspec.structs.replace(case, findings=findings, leads=leads, sequences=sequences)
+    case, findings, rows, conversations, leads, sequences, claims, reviews = parts
+    case = msgspec.structs.replace(case, findings=findings, leads=leads, sequences=sequences, reviews=reviews)
     if claims:
         case = msgspec.structs.replace(case, sessions=_with_claims(case.sessions, claims))
     return Content(case, rows, conversations), []
