@@ -406,6 +406,33 @@ class OrdersConfig(SessionRules, frozen=True, kw_only=True):
     talk: str
 
 
+class RequestKind(DataFile, frozen=True, kw_only=True):
+    """One kind of request: what its speaker ``does``, as a verb phrase.
+
+    ``negatable``: a "never" before it undoes it; ``unless`` matches messages in which it is none.
+    """
+
+    weight: Literal["grave", "plain", "weak"]
+    does: str
+    negatable: bool
+    unless: str = ""
+    patterns: tuple[str, ...]
+
+
+class RequestsConfig(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/requests.yaml``: see the comments there."""
+
+    looked_at: int
+    messages: int
+    kinds: int
+    title: str
+    sum: str
+    money: str
+    others: str
+    negation: str
+    asks: dict[str, RequestKind]
+
+
 def settable_codes() -> frozenset[str]:
     """The distress codes that some rule can set; the others have no mechanism in the source of the codes."""
     conducts = distress_config().conduct.values()
@@ -432,6 +459,7 @@ roleplay_config = _reader("session/fiction.yaml", RoleplayConfig)
 distress_config = _reader("session/distress.yaml", DistressConfig)
 labels_config = _reader("session/labels.yaml", LabelsConfig)
 orders_config = _reader("session/orders_to_models.yaml", OrdersConfig)
+requests_config = _reader("session/requests.yaml", RequestsConfig)
 label_rates = _reader("session/label_rates.yaml", LabelRatesTable)
 
 

@@ -53,6 +53,7 @@ class Deduction(Record, frozen=True, kw_only=True):
 
 
 ORDERS, TALK_OF_ORDERS = "orders_to_models", "talk_of_orders"  # codes of noted turns that say: drop your instructions
+REQUEST = "request"  # code of a noted turn that asks something which with others of its speaker is worth a look
 
 
 class Moment(Record, frozen=True, kw_only=True):

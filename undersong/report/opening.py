@@ -12,13 +12,14 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment, Quote, SessionVerdict
-from undersong.models.verdict import AGAINST, ORDERS
+from undersong.models.verdict import AGAINST, ORDERS, REQUEST
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
 from undersong.report.claims_view import coding_sessions
 from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.opening_choice import Point, State, chosen_points, spread
 from undersong.report.opening_phrases import QUOTE, name_of, sentence_start, times_words, turns_words, whole
+from undersong.report.opening_requests import requests_together
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_turns import heaviest_first, labelled, turn_sentence
 from undersong.report.order import is_faint, order_findings, order_sessions
@@ -47,6 +48,7 @@ def points_of(case: Case) -> tuple[Point, ...]:
         _findings(case, sure=True),
         _deductions(case, sure=True),
         _orders(case),
+        _requests(case),
         _claims(case, ("contradicted", "disputed")),
         _bypasses(case),
         *_hints(case),
@@ -407,6 +409,23 @@ def _orders(case: Case) -> Iterator[Point]:
             id=item.message_id,
             title=_title(session),
             state="finding",
+        )
+
+
+def _requests(case: Case) -> Iterator[Point]:
+    """Who asks for things that are worth a look together."""
+    for session, first, does in requests_together(case):
+        who = name_of(first.agent, session.conversation)
+        yield Point(
+            kind="moment",
+            sentence=sentence_start(f"{who} {does}{_where(case, session)}."),
+            sure=sentences().how_sure[REQUEST],
+            quote=first.quotes[0].text,
+            speaker=who,
+            conversation=session.conversation,
+            message_id=first.message_id,
+            id=first.message_id,
+            title=_title(session),
         )
 
 

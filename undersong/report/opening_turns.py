@@ -6,14 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from undersong.core.sanitize import one_line
 from undersong.models import Case, Moment, SessionVerdict
-from undersong.models.verdict import ORDERS, TALK_OF_ORDERS
+from undersong.models.verdict import ORDERS, REQUEST, TALK_OF_ORDERS
 from undersong.report.opening_phrases import sentence_start
 from undersong.report.opening_sentences import sentences
 
 LABELS = ("candidate", "conduct", "distress")  # kinds of moments that rest on wording alone
 QUIET = "Answers a question that leads"  # nobody objects: most answers agree, and few of them give anything up
 OF_WORK = ("false_promise", "liability_shifting", "semantic_camouflage")  # they say nothing about talk
-ELSEWHERE = (ORDERS, TALK_OF_ORDERS, *OF_WORK)  # labels that are no turns of talk, or have a sentence of their own
+ELSEWHERE = (
+    ORDERS,
+    TALK_OF_ORDERS,
+    REQUEST,
+    *OF_WORK,
+)  # labels that are no turns of talk, or have a sentence of their own
 MILD = {"sycophantic_praise": 0.5, "escalation": 0.5}  # labels that weigh less, as ordinary talk has them, too
 CERTAIN = 1.0  # the strength of what exact words show
 

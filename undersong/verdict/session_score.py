@@ -38,6 +38,7 @@ from undersong.verdict.detectors.contradicted_claims import contradicted_claims,
 from undersong.verdict.detectors.instability import epistemic_instability
 from undersong.verdict.detectors.liability import liability_shifting
 from undersong.verdict.detectors.orders import orders_to_models
+from undersong.verdict.detectors.requests import requests
 from undersong.verdict.detectors.same_code import MECHANISM, same_code_promises
 from undersong.verdict.labels import measured_labels, measured_signals
 from undersong.verdict.profile import profile_of, project_of
@@ -89,7 +90,7 @@ def session_verdict(
     if not all_labels:
         messages = {message.id: message for message in conversation.messages}
         moments = tuple(measured_labels(moments, messages, profile))
-    moments = (*moments, *orders_to_models(transcript))
+    moments = (*moments, *orders_to_models(transcript), *(() if profile == "coding" else requests(transcript)))
     turns = () if all(each.absent for each in results.values()) else _turns(conversation, deductions, config)
     score = turns[-1][1] if turns else None
     judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")

@@ -1,0 +1,164 @@
+"""Requests of one speaker that are worth a look together, and ordinary talk that has the same words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Undersong
+from undersong.models import Moment
+from undersong.models.verdict import REQUEST
+from undersong.pipeline.session_check import checked_sessions
+
+CONTROL = "Asks where somebody is and with whom, or forbids it"
+BELITTLING = "Tells the other that they are too sensitive or mistaken"
+Lines = tuple[tuple[str, str], ...]
+
+WORTH_A_LOOK: dict[str, tuple[str, set[str], Lines]] = {
+    "a romance": (
+        "Anselm",
+        {"Asks for money", "Asks that others are kept out of it"},
+        (
+            ("Anselm", "I dreamt of your kitchen again. In three weeks I stand in it."),
+            ("Ines", "I have bought the good coffee already"),
+            ("Anselm", "They keep my passport till the bill is paid. Could you send me 900 euros, until Friday?"),
+            ("Ines", "That is a lot. I would like to ask my son first"),
+            ("Anselm", "Please don't tell your son. He never liked me, and it would shame me."),
+        ),
+    ),
+    "a trade": (
+        "Perrin",
+        {"Asks for money", "Promises gains that nobody can promise"},
+        (
+            ("Perrin", "My sister's boyfriend runs it. Three percent a week, since March, like clockwork"),
+            ("Olga", "sounds too good"),
+            ("Perrin", "You can start with 500 dollars, that is what I did"),
+        ),
+    ),
+    "a partner": (
+        "Dario",
+        {CONTROL, BELITTLING},
+        (
+            ("Dario", "Why is your location off"),
+            ("Mila", "battery. I'm at Jo's"),
+            ("Dario", "Who were you with before that. I saw you were online"),
+            ("Mila", "this scares me a bit"),
+            ("Dario", "You're so dramatic. Turn it back on."),
+        ),
+    ),
+    "pictures": (
+        "q_77",
+        {"Asks for money", "Says what will happen otherwise"},
+        (
+            ("q_77", "nice family you have, I have all your contacts here"),
+            ("Tom", "who is this"),
+            ("q_77", "if you block me I will send the video to every one of them"),
+            ("q_77", "send me 300 euros in gift cards and it is gone"),
+        ),
+    ),
+    "a parcel": (
+        "KURIER",
+        {"Asks for money", "Asks for codes, numbers or access", "Says what will happen otherwise"},
+        (
+            ("KURIER", "Your parcel is held, unpaid customs 2.10. Your account will be blocked after today."),
+            ("Lea", "which parcel?"),
+            ("KURIER", "Please send the code that you received to this number."),
+        ),
+    ),
+}  # fmt: skip
+
+ORDINARY: dict[str, Lines] = {
+    "a surprise": (
+        ("Ana", "can you send me 15 euros for the cake?"),
+        ("Ben", "done"),
+        ("Ana", "and don't tell your sister, it's a surprise!"),
+    ),
+    "flatmates": (
+        ("Kim", "could you pay the bill this month, 62 euros? I'll do the next"),
+        ("Lou", "ok"),
+        ("Kim", "by Friday please, otherwise they charge us"),
+    ),
+    "a child": (
+        ("Nils", "mum can you send me 20 euros for lunch"),
+        ("Mum", "in a meeting"),
+        ("Nils", "why aren't you answering"),
+        ("Nils", "call me"),
+    ),
+    "a warning": (
+        ("Vera", "never send money to somebody you have not met, and never give him the code"),
+        ("Uli", "he says it is only a loan"),
+        ("Vera", "and do talk to your daughter about it. He told you not to tell your family, that is the sign"),
+    ),
+    "the one who is asked": (
+        ("Pawel", "do you get money from me when I sign?"),
+        ("Corvin", "a little"),
+        ("Pawel", "I'm not going to pay 5,000 euros for that. You said you were different"),
+    ),
+    "a sale": (
+        ("Rita", "the bike is 140 euros, you can pay cash"),
+        ("Sam", "120?"),
+        ("Rita", "140, and I can hold it until tomorrow. Send me your number and I ring you"),
+    ),
+    "parents": (
+        ("Dad", "where are you? who are you with?"),
+        ("Fee", "at Jule's, back at ten"),
+        ("Dad", "fine. text me when you leave"),
+    ),
+    "work": (
+        ("Li", "please keep this between us until the board has decided"),
+        ("Mo", "sure"),
+        ("Li", "we need the numbers by Monday"),
+    ),
+    "a friend in need": (
+        ("Tove", "could you lend me 50 euros? I'll pay you back on the 1st"),
+        ("Iris", "of course, and how are you otherwise?"),
+        ("Tove", "thank you! bad week, that's all"),
+    ),
+}  # fmt: skip
+
+
+def noted(folder: Path, lines: Lines, **more: str) -> list[Moment]:
+    path = folder / "talk.jsonl"
+    rows = ({"conversation": "c", "agent": name, "text": text} | more for name, text in lines)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    ((verdict,), _) = checked_sessions([path])
+    return [each for each in verdict.moments if each.code == REQUEST]
+
+
+@pytest.mark.parametrize("case", WORTH_A_LOOK)
+def test_requests_together_are_quoted_word_for_word(case: str, tmp_path: Path) -> None:
+    who, wanted, lines = WORTH_A_LOOK[case]
+    moments = noted(tmp_path, lines)
+    assert {each.agent for each in moments} == {who}
+    assert {each.title for each in moments} >= wanted
+    for each in moments:
+        text = lines[each.position][1]
+        assert all(text[quote.start : quote.end] == quote.text for quote in each.quotes)
+
+
+@pytest.mark.parametrize("case", ORDINARY)
+def test_ordinary_talk_has_the_words_but_not_together(case: str, tmp_path: Path) -> None:
+    assert noted(tmp_path, ORDINARY[case]) == []
+
+
+def test_a_user_may_ask_an_assistant_for_anything(tmp_path: Path) -> None:
+    _, _, lines = WORTH_A_LOOK["a romance"]
+    rows = [
+        {"conversation": "c", "role": "assistant" if who == "Ines" else "user", "text": text} for who, text in lines
+    ]
+    path = tmp_path / "talk.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    ((verdict,), _) = checked_sessions([path])
+    assert [each for each in verdict.moments if each.code == REQUEST] == []
+
+
+def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
+    lines = WORTH_A_LOOK["a romance"][2]
+    text = "".join(f"{who}: {words}\n" for who, words in lines)
+    Path("chat.txt").write_text(text, encoding="utf-8")
+    said = " ".join(undersong("audit", "chat.txt", "--no-store").out.split())
+    assert "Anselm asks for money (turn 2), asks that others are kept out of it (turn 4)" in said
+    assert "to look at: 1. Anselm asks" in said
+    assert undersong("verify", "undersong-report", "chat.txt").code == 0

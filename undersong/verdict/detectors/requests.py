@@ -1,0 +1,99 @@
+"""What one speaker asks of another, word for word, where several kinds of it together are worth a look."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from undersong.datafiles.verdict_config import RequestKind, pattern, requests_config
+from undersong.models import Message, Moment
+from undersong.models.verdict import REQUEST
+from undersong.verdict.claims import sentence
+from undersong.verdict.transcript import Transcript, moment, quote
+
+Place = tuple[int, int]
+Asked = dict[str, list[tuple[Message, Place]]]  # kind → the messages with their first place of it
+NOT_PEOPLE = frozenset({"system", "tool"})
+
+
+def requests(transcript: Transcript) -> Iterator[Moment]:
+    """One noted turn for each message with a request of a speaker whose requests together are worth a look.
+
+    Worth a look are those of at least two kinds that are not weak, one of them grave, in at least two messages
+    (``requests.yaml``). What the user asks of an assistant is no request between people, and is left out.
+    """
+    is_assisted = any(turn.message.role == "assistant" for turn in transcript.turns)
+    speakers: dict[str, list[Message]] = {}
+    for turn in transcript.turns:
+        role = turn.message.role
+        if role not in NOT_PEOPLE and not (role == "user" and is_assisted):
+            speakers.setdefault(turn.message.agent, []).append(turn.message)
+    for messages in speakers.values():
+        if len(messages) >= requests_config().messages:
+            yield from _noted(_asked(messages))
+
+
+def _asked(messages: list[Message]) -> Asked:
+    """What a speaker asks, by kind; nothing where none of it is grave, as of nearly everybody."""
+    config = requests_config()
+    grave = {name for name, kind in config.asks.items() if kind.weight == "grave"}
+    asked = {name: _places(name, messages) for name in config.asks if name in grave}
+    if any(asked.values()):
+        asked |= {name: _places(name, messages) for name in config.asks if name not in grave}
+    return {name: asked[name] for name in config.asks if asked.get(name)}
+
+
+def _noted(asked: Asked) -> Iterator[Moment]:
+    config = requests_config()
+    ids = {message.id for places in asked.values() for message, _ in places}
+    strong = [name for name in asked if config.asks[name].weight != "weak"]
+    if len(ids) < config.messages or len(strong) < config.kinds:
+        return
+    together = f"In this conversation the speaker {_listed([config.asks[name].does for name in asked])}."
+    for name, places in asked.items():
+        does = config.asks[name].does
+        for message, place in places:
+            title = does[0].upper() + does[1:]
+            yield moment(message, "conduct", REQUEST, title, together, (quote(message, *place),))
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _places(name: str, messages: list[Message]) -> list[tuple[Message, Place]]:
+    """The messages that ask so, each with the first sentence that does."""
+    config, wanted = requests_config(), _pattern(name)
+    kind, found_at = config.asks[name], []
+    for message in messages:
+        text = message.text[: config.looked_at]
+        if kind.unless and pattern((kind.unless,)).search(text):
+            continue
+        match = next((one for one in wanted.finditer(text) if not _is_undone(kind, text, one.start())), None)
+        if match is not None:
+            found_at.append((message, _trimmed(text, *sentence(text, *match.span()))))
+    return found_at
+
+
+def _is_undone(kind: RequestKind, text: str, start: int) -> bool:
+    return (
+        kind.negatable and pattern((requests_config().negation,)).search(text[max(0, start - 60) : start]) is not None
+    )
+
+
+def _trimmed(text: str, start: int, end: int) -> Place:
+    words = text[start:end]
+    return start + len(words) - len(words.lstrip()), end - (len(words) - len(words.rstrip()))
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """All patterns of a kind as one."""
+    config = requests_config()
+    money = config.money.replace("{sum}", config.sum)
+    parts = {"sum": config.sum, "money": money, "others": config.others}
+    patterns = config.asks[name].patterns
+    for part, words in parts.items():
+        patterns = tuple(one.replace(f"{{{part}}}", words) for one in patterns)
+    return re.compile("|".join(f"(?:{one})" for one in patterns), re.IGNORECASE | re.MULTILINE)
