@@ -25,6 +25,7 @@ from undersong.serve.problems import HttpProblem, ProblemError
 from undersong.serve.runs import MAIN, NAME_FILE, RUN_ID
 from undersong.serve.settings import ServeSettings
 
+PATIENCE = 5.0  # seconds that an audit is given to end
 WAITING_AT_MOST = 20  # files that wait for their turn
 STEPS = {"read": "reading the file", "scan": "scanning every message", "evaluate": "scoring messages",
          "sequences": "reading sequences", "detect": "looking for patterns", "weigh": "weighing what was found",
@@ -142,6 +143,8 @@ class Audits:
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.terminate()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), PATIENCE)
         if self._work is not None:
             self._work.cancel()
             with suppress(asyncio.CancelledError):

@@ -20,6 +20,7 @@ from undersong.serve.runs import records_in
 from undersong.serve.settings import ServeSettings
 from undersong.stores.sqlite import SQLiteStore
 
+BACKLOG = 128  # connections that wait to be taken
 GRACE = 2  # seconds that open event streams are given when the server ends
 
 
@@ -58,6 +59,7 @@ def bound(host: str, port: int) -> socket.socket:
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((host.strip("[]"), port))
+        opened.listen(BACKLOG)  # from now on a browser waits for the server, and is not turned away
     except (OSError, OverflowError) as error:
         opened.close()
         what = getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""How soon the first byte of each page of a large store comes: the real server, asked over HTTP.
+
+usage: serve.py [--messages 100000] [--findings 10000] [--times 15] [--writer] [--store FILE]
+Prints the first request, the median and the slowest of the others in milliseconds; exit code 1 where a median is above
+the bound of 100 ms. ``--writer``: another process writes a message into the store every 200 ms meanwhile.
+``--store``: where the store is made, or stands already from an earlier run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.serve.world import conversation, fill
+from undersong.models import Scan, ThreadScan
+from undersong.stores.sqlite import SQLiteStore
+
+BOUND = 100.0  # ms
+SIZE = 20  # messages of a conversation
+PAGES = (
+    "/", "/findings", "/findings?sort=recent", "/findings?level=high&sure=likely", "/findings?reviewed=none",
+    "/findings?q=garden+rain", "/findings/{finding}", "/review", "/leads", "/claims", "/agents", "/agents?name=ada",
+    "/agent?name=talk-00007/ada", "/conversations", "/conversations?q=garden", "/conversations?title=garden",
+    "/conversation?id=talk-00007", "/compare", "/compare?by=agent", "/live", "/rules", "/rules/darvo", "/runs",
+    "/api/v1/findings?limit=50", "/api/v1/agents", "/api/v1/conversations", "/api/v1/search?words=garden",
+)  # fmt: skip
+
+
+def asked(port: int, path: str) -> tuple[float, int, bytes]:
+    """Milliseconds to the first byte of the answer, its status, and the answer."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.connect()
+    began = time.perf_counter()
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    took = 1000 * (time.perf_counter() - began)
+    body = answer.read()
+    connection.close()
+    return took, answer.status, body
+
+
+@contextmanager
+def serving(store: Path) -> Iterator[int]:
+    """The port of a server that was started as people start it."""
+    command = [sys.executable, "-m", "undersong", "serve", str(store), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield urlsplit(process.stdout.readline().strip()).port or 0
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def writing(store: Path, wanted: bool) -> Iterator[None]:
+    """Another connection that writes a conversation every 200 ms."""
+    stop = threading.Event()
+
+    def work() -> None:
+        with SQLiteStore(store) as opened:
+            number = 900_000
+            while not stop.wait(0.2):
+                number += 1
+                talk = conversation(number, 2)
+                scans = tuple(Scan(message_id=message.id) for message in talk.messages)
+                opened.put_conversation(talk, scans, ThreadScan(conversation=talk.id))
+
+    thread = threading.Thread(target=work)
+    if wanted:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        if wanted:
+            thread.join()
+
+
+def main() -> int:
+    """Make the store, start the server, ask for every page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--findings", type=int, default=10_000)
+    parser.add_argument("--times", type=int, default=15)
+    parser.add_argument("--writer", action="store_true")
+    parser.add_argument("--store", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        store = options.store or Path(folder) / "large.db"
+        if not store.exists():
+            fill(store, options.messages // SIZE, SIZE, options.findings, leads=200)
+        print(f"{options.messages:,} messages, {options.findings:,} findings, {store.stat().st_size / 1e6:,.0f} MB")
+        with serving(store) as port, writing(store, options.writer):
+            time.sleep(2)  # what it loads at its start
+            return measured(port, options.times)
+
+
+def measured(port: int, times: int) -> int:
+    """Ask for every page and print; 1 where one is too slow."""
+    name = asked(port, "/api/v1/findings?limit=1")[2].partition(b'"finding_id":"')[2].partition(b'"')[0].decode()
+    slow = 0
+    print(f"{'first':>8} {'median':>8} {'slowest':>8}  page")
+    for page in PAGES:
+        path = page.replace("{finding}", name)
+        first, status, _ = asked(port, path)
+        others = [asked(port, path)[0] for _ in range(times)]
+        middle = statistics.median(others)
+        slow += middle > BOUND or status != 200
+        print(f"{first:8.1f} {middle:8.1f} {max(others):8.1f}  {page}{'' if status == 200 else f'  STATUS {status}'}")
+    print(f"{slow} of {len(PAGES)} pages above {BOUND:.0f} ms" if slow else f"every median is below {BOUND:.0f} ms")
+    return int(slow > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
