@@ -38,11 +38,14 @@ def check(name: str, text: str, *, closed: bool = True) -> int:
 
 @pytest.fixture
 def report(undersong: Undersong, tmp_path: Path) -> Path:
-    """The demo with a coding session: findings, readings of sequences, claims, leads, all formats."""
+    """The demo with a coding session: findings, readings of sequences, claims, leads, a review, all formats."""
     shutil.copytree(DEMO, tmp_path / "demo")
     shutil.copytree(SESSION, tmp_path / "demo" / "conversations" / "parser")
     formats = [word for name in ("json", "jsonl", "sarif", "csv", "parquet") for word in ("--format", name)]
     judge = ("--read", "sequences", "--judge", "replay:demo/readings.replay")
+    undersong("audit", "demo/conversations", *judge)
+    first = json.loads(undersong("review", "next", "--json").out)
+    assert undersong("review", "set", first["id"], "confirmed").code == 0
     ran = undersong("audit", "demo/conversations", "samples", *judge, *formats, "--json", "--group-by", "author")
     assert ran.code in (0, 3, 4), ran.err
     assert check("audit --json", ran.out, closed=False) == 1
