@@ -23,7 +23,7 @@ def test_every_file_and_format_is_described(make_case: Make, tmp_path: Path, mon
     monkeypatch.setattr(transcript_view, "PAGE_TURNS", 6)
     case, rows = make_case()
     write(case, rows, tmp_path / "out", run={}, conversations=talks(case).get, formats=list(FORMATS))
-    named = set(re.findall(r"`([a-z_0-9-]+\.(?:html|md|svg|jsonl?|sarif|parquet))`", TEXT))
+    named = set(re.findall(r"`([a-z_0-9-]+\.(?:html|md|svg|csv|jsonl?|otlp\.jsonl|sarif|parquet))`", TEXT))
     assert {path.name for path in (tmp_path / "out").iterdir()} <= named
     assert all(f"| `{name}` |" in TEXT for name in FORMATS)
     assert verify(tmp_path / "out", installed=case.hashes) == ()
