@@ -208,7 +208,9 @@ class ReportView:
         facts = self.case.parameters.get("redacted")
         if not isinstance(facts, dict):
             return ""
-        kinds = ", ".join(f"{facts.get(kind, 0)} distinct {kind}" for kind in ("email", "phone", "key", "name"))
+        always = ("email", "phone", "key", "name")
+        others = (kind for kind in ("card", "iban", "ssn", "ip") if facts.get(kind))
+        kinds = ", ".join(f"{facts.get(kind, 0)} distinct {kind}" for kind in (*always, *others))
         return f"This report is redacted: {kinds}, masked in {counted(int(facts.get('messages', 0)), 'message')}. " + (
             self.words.redacted
         )
