@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -251,22 +250,11 @@ def detect_rows(
     Raises InputError where the file cannot be opened or holds no row at all.
     """
     problems, rows = rows_in(path)
-    with _frozen():
-        search = RowSearch(rows)
-        detection = search.detect(rules)
-        weighed = _significance(detection, search, rules, effort)
-        findings = with_confidence(weighed.findings, rows, rules, prevalence)
+    search = RowSearch(rows)
+    detection = search.detect(rules)
+    weighed = _significance(detection, search, rules, effort)
+    findings = with_confidence(weighed.findings, rows, rules, prevalence)
     return problems, detection, msgspec.structs.replace(weighed, findings=findings)
-
-
-@contextmanager
-def _frozen() -> Iterator[None]:
-    """What is there by now is left out of the search for cycles, which would go through all rows again and again."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def _significance(

@@ -203,10 +203,12 @@ def _traits(value: Any) -> TraitScores | None:
         return None
     if not isinstance(value, dict):
         raise RecordError("traits is not an object", remedy="write {trait: score} or null")
-    return {trait: None if value[trait] is None else _score(trait, value[trait]) for trait in TRAITS if trait in value}
+    return {trait: _score(trait, value[trait]) for trait in TRAITS if trait in value}
 
 
-def _score(trait: str, score: Any) -> float:
+def _score(trait: str, score: Any) -> float | None:
+    if score is None or (type(score) is float and 0.0 <= score <= 1.0):
+        return score
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
         raise RecordError(f"{trait} is {str(score)[:40]!r}", remedy="a score is a number from 0 to 1, or null")
     return float(score)
@@ -257,6 +259,9 @@ class UnknownKeys:
 
     def of(self, row: Mapping[str, Any], line: int) -> Iterator[Problem]:
         """A note for each new name in a row: traits and indicators that are none, keys that look like one it lacks."""
+        traits = row.get("traits")
+        if row.keys() <= _KEYS and not row.get("indicators") and isinstance(traits, dict) and traits.keys() <= _TRAITS:
+            return
         for what, remedy in (*_unknown_traits(row), *_unknown_indicators(row), *_keys(row)):
             if what not in self._reported and len(self._reported) < MOST:
                 self._reported.add(what)
