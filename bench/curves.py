@@ -99,7 +99,7 @@ def rows_and_rules(path: Path, size: int) -> None:
     rng = random.Random(6)
     traits = ("virtue", "goodwill", "manipulation", "deception", "accuracy", "reasoning", "fabrication", "broken_logic",
               "recognition", "compassion", "dismissal", "exploitation")  # fmt: skip
-    lines(path, ({"id": f"m{n}", "conversation": f"c{n % 20}", "position": n // 20, "time": 1_770_000_000 + 60 * n,
+    lines(path, ({"id": f"m{n}", "conversation": f"c{n % 20}", "position": n // 20, "time": None,
                   "agent": f"a{n % 40}", "role": "agent", "state": "scored",
                   "traits": {trait: round(rng.random(), 3) for trait in traits}} for n in range(2000)))  # fmt: skip
     folder = path.with_suffix(".rules")

@@ -383,6 +383,41 @@ def otel() -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
 
 
+TRACED = [message for message in CHAT if "id" not in message]
+LANGFUSE = lines(
+    {"id": "o", "traceId": "all", "type": "GENERATION", "input": TRACED, "output": "read_text22", "model": "m",
+     "statusMessage": "said_unknown3 of it"},
+    {"id": "p", "traceId": "all", "type": "SPAN", "input": "said_text of it", "output": "said_text2"},
+)  # fmt: skip
+CHAINED = {"id": ["langchain", "HumanMessage"], "kwargs": {"content": "read_text23"}}
+LANGSMITH = lines(
+    {"id": "r", "run_type": "llm", "trace_id": "all", "inputs": {"messages": [[*TRACED, CHAINED]]}, "error":
+     "said_unknown3 of it", "outputs": {"generations": [[{"text": "read_text22"}]]}},
+    {"id": "s", "run_type": "tool", "trace_id": "all", "parent_run_id": "r", "inputs": {"q": "said_text"}},
+)  # fmt: skip
+BRAINTRUST = lines(
+    {"id": "b", "span_id": "b", "root_span_id": "all", "span_parents": ["all"], "span_attributes": {"type": "llm"},
+     "input": TRACED, "output": [{"message": {"role": "assistant", "content": "read_text22"}}],
+     "expected": "said_unknown3 of it"},
+    {"id": "c", "span_id": "c", "root_span_id": "all", "span_parents": ["all"], "input": "said_text", "output": "x"},
+)  # fmt: skip
+
+
+def frame(text: str, sent: int, **more: Any) -> dict[str, Any]:
+    item = {"chatId": "1", "authorId": "2", "dateSent": str(1767776400000 + sent), "incoming": {}}
+    return {"chatItem": item | {"standardMessage": {"text": {"body": text}}} | more}
+
+
+SIGNAL = lines(
+    {"recipient": {"id": "2", "contact": {"profileGivenName": "kept_text"}}}, {"chat": {"id": "1", "recipientId": "2"}},
+    frame("read_text", 1, aside="said_unknown of it"), frame("read_edited", 2, revisions=[{}]), frame(CONTROL, 3),
+    frame("", 4, standardMessage={"text": {"body": "read_text2"}, "attachments": [{"name": "said_block"}]}),
+    frame("read_twin", 5), frame("read_twin2", 5), frame("time_number", 0), frame("", 6),
+    {"chatItem": {"chatId": "1", "updateMessage": {"words": "said_system"}}},
+    {"chatItem": {"chatId": "1", "remoteDeletedMessage": {"words": "said_deleted"}}},
+    {"hologram": {"beam": "said_unknown2"}},
+)  # fmt: skip
+
 TEXT = f"""said_unknown before all
 
 said_system of another line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import IO, Any, cast
 
 import msgspec
@@ -125,8 +125,12 @@ def otlp_lines(file: IO[bytes], places: Iterable[tuple[int, int]]) -> Iterator[b
 class LineStream(io.RawIOBase):
     """Lines that are made while they are read."""
 
-    def __init__(self, lines: Iterator[bytes]) -> None:
+    def __init__(self, lines: Generator[bytes]) -> None:
         self._lines, self._rest = lines, memoryview(b"")
+
+    def close(self) -> None:
+        self._lines.close()
+        super().close()
 
     def readable(self) -> bool:
         return True
@@ -140,7 +144,7 @@ class LineStream(io.RawIOBase):
         return size
 
 
-def stream(lines: Iterator[bytes]) -> IO[bytes]:
+def stream(lines: Generator[bytes]) -> IO[bytes]:
     """The lines as a file to read."""
     return cast(IO[bytes], io.BufferedReader(cast(io.RawIOBase, LineStream(lines))))
 

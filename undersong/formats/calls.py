@@ -6,7 +6,8 @@ The calls of one conversation, in the order of time, are merged by what they sha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +15,8 @@ import msgspec
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.chat import chat_messages
+from undersong.formats.json_stream import records
+from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog, inside
 from undersong.models import Conversation, Message, Problem, Role, SourceRef, ToolCall, ToolResult
 
@@ -30,6 +33,7 @@ class Utterance(NamedTuple):
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
     thinking: str = ""
+    time: datetime | None = None
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -58,15 +62,25 @@ class CallLog:
     def __init__(self, source_format: str) -> None:
         self._format = source_format
         self._calls = defaultdict[str, list[ModelCall]](list)
+        self._around: dict[str, list[ModelCall]] = {}
 
     def add(self, conversation: str, call: ModelCall) -> None:
         """One more call of a conversation, in any order."""
         self._calls[conversation].append(call)
 
+    def add_whole(self, conversation: str, call: ModelCall) -> None:
+        """What stands around the calls of a conversation, which counts where it has none."""
+        self._around.setdefault(conversation, []).append(call)
+
     def conversations(self) -> Iterator[Conversation]:
-        """Each conversation, in the order of their first calls in the input."""
-        for key, calls in self._calls.items():
+        """Each conversation, in the order of their first calls in the input, then those without any."""
+        for key, calls in (self._around | self._calls).items():
             yield self._conversation(key, sorted(calls, key=lambda call: (call.start, call.end)))
+
+    def repeated(self) -> Iterator[SourceRef]:
+        """The places of what stands around calls that are there."""
+        for key in (key for key in self._around if key in self._calls):
+            yield from (call.ref for call in self._around[key])
 
     def _conversation(self, key: str, calls: list[ModelCall]) -> Conversation:
         """The messages of the calls: each call adds what it does not share with those before it."""
@@ -98,8 +112,119 @@ def chat_utterances(
         for fields in field_sets:
             named = None if fields["author"] == fields["role"] else fields["author"]
             calls, results = fields.get("tool_calls", ()), fields.get("tool_results", ())
-            utterances.append(Utterance(fields["role"], fields["text"], named, calls, results))
+            time = fields.get("time")
+            utterances.append(Utterance(fields["role"], fields["text"], named, calls, results, time=time))
     return utterances
+
+
+class TraceSpan(NamedTuple):
+    """A span of a trace as a tool exports it: whether it is a call of a model, and whether nothing is around it."""
+
+    conversation: str
+    is_call: bool
+    is_root: bool
+    asked: Any
+    answered: Any
+    start: Any = None
+    end: Any = None
+    model: str | None = None
+    name: str | None = None
+
+
+def read_spans(
+    source: TextSource,
+    source_format: str,
+    lists: tuple[str, ...],
+    spans_of: Callable[[Any, SourceRef, SkipLog], Iterator[tuple[TraceSpan, SourceRef]]],
+) -> Iterator[Item]:
+    """The conversations of an export of spans. ``lists`` are the keys that may be around them; ``spans_of`` gives those
+    of a record and raises RecordError for what is none."""
+    notes, log = SkipLog(), CallLog(source_format)
+    for record in records(source, lists):
+        if isinstance(record, Problem):
+            yield record
+            continue
+        try:
+            for span, place in spans_of(record.value, record.ref, notes):
+                yield from _add(span, place, log, notes)
+        except RecordError as error:
+            yield Problem(what=error.what, where=str(record.ref), remedy=error.remedy)
+    yield from log.conversations()
+    for ref in log.repeated():
+        notes.add("span around calls of a model, whose messages they repeat, not read", ref)
+    yield from notes.problems()
+
+
+def _add(span: TraceSpan, ref: SourceRef, log: CallLog, notes: SkipLog) -> Iterator[Problem]:
+    problems = list[Problem]()
+    if not (span.is_call or span.is_root):
+        notes.add("span that is no call of a model, not read", ref)
+        return
+    before = chat_utterances(spoken(span.asked, "user"), ref, notes, problems)
+    after = chat_utterances(spoken(span.answered, "assistant"), ref, notes, problems)
+    yield from problems
+    if not before and not after:
+        if not problems:
+            notes.add(NOT_CAPTURED if span.is_call else "span that is no call of a model, not read", ref)
+        return
+    call = ModelCall(nanoseconds(span.start), nanoseconds(span.end), before, after, ref, span.model, span.name)
+    (log.add if span.is_call else log.add_whole)(span.conversation, call)
+
+
+_INSIDE = ("messages", "choices", "generations", "message", "output", "input", "content", "text", "question", "query",
+           "prompt", "answer", "response", "result")  # fmt: skip
+_CHAINED = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
+
+
+def spoken(value: Any, role: Role, depth: int = 0) -> list[Any]:
+    """The messages in what a tool logged as input or output: a text, a message, a list, or an object around them."""
+    if isinstance(value, str) and value[:1] in ("[", "{") and depth < 2:
+        try:
+            return spoken(msgspec.json.decode(value), role, depth + 1)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            pass
+    if isinstance(value, str):
+        return [{"role": role, "content": value}] if value else []
+    if isinstance(value, list) and depth < 8:
+        return [item for each in value for item in spoken(each, role, depth + 1)]
+    if not isinstance(value, dict):
+        return []
+    message = _chained(value)
+    if values.role(message.get("role")) or message.get("type") in (
+        "function_call",
+        "function_call_output",
+        "reasoning",
+    ):
+        return [message]
+    key = next((key for key in _INSIDE if value.get(key)), None)
+    if key is None or depth >= 8:
+        return [{"role": role, "content": values.printed(value)}] if value else []
+    return spoken(value[key], role, depth + 1)
+
+
+def _chained(value: dict[str, Any]) -> dict[str, Any]:
+    """A message of LangChain, serialised or not, as one of a chat API; anything else as it is."""
+    names = value.get("id")
+    inner = value.get("kwargs", value.get("data"))
+    if isinstance(inner, dict) and isinstance(names, list) and names:
+        kind = str(names[-1]).removesuffix("Chunk").removesuffix("Message").lower()
+    else:
+        kind = str(value.get("type"))
+    fields = inner if isinstance(inner, dict) else value
+    if kind not in _CHAINED or "content" not in fields or "role" in fields:
+        return value
+    about = ("content", "name", "tool_calls", "tool_call_id", "id")
+    return {"role": _CHAINED[kind]} | {key: fields[key] for key in about if fields.get(key) is not None}
+
+
+def grouped(about: Any, names: Iterable[str]) -> str | None:
+    """The first name of a conversation among some keys of what a span says about itself."""
+    if not isinstance(about, dict):
+        return None
+    return next((name for key in names if (name := values.name(about.get(key)))), None)
+
+
+THREADS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId", "conversationId")  # of metadata
 
 
 def nanoseconds(value: Any) -> int:
@@ -145,7 +270,7 @@ def _message(utterance: Utterance, key: str, position: int, call: ModelCall, is_
         author=utterance.name or (call.name if is_model else None) or utterance.role,
         role=utterance.role,
         text=utterance.text,
-        time=values.time_or_none(moment) if moment else None,
+        time=utterance.time or (values.time_or_none(moment) if moment else None),
         model=call.model if is_model and is_answer else None,
         tool_calls=utterance.calls,
         tool_results=utterance.results,

@@ -16,9 +16,9 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from itertools import chain
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing
+from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
@@ -164,11 +164,11 @@ class OpenInput(AbstractContextManager["OpenInput"]):
         elif magic.startswith(b"\x1f\x8b"):
             yield TextSource(self.name, stem, self._gunzipped, self.size, self.path)
         elif magic == PARQUET:
-            lines = self._binary(lambda: parquet_lines(self._whole()), "Parquet", "parquet")
-            yield TextSource(self.name, stem, lines, self.size, self.path)
+            opener = partial(self._binary, parquet_lines, "Parquet", "parquet")
+            yield TextSource(self.name, stem, opener, self.size, self.path)
         elif magic[:1] in (b"\n", b"\0") and (places := otlp_messages(self._handle, self.size)):
-            lines = self._binary(lambda: otlp_lines(self._whole(), places), "OTLP protobuf", "otlp")
-            yield TextSource(self.name, stem, lines, self.size, self.path)
+            opener = partial(self._binary, partial(otlp_lines, places=places), "OTLP protobuf", "otlp")
+            yield TextSource(self.name, stem, opener, self.size, self.path)
         else:
             yield TextSource(self.name, stem, self._raw, path=self.path)
 
@@ -193,24 +193,20 @@ class OpenInput(AbstractContextManager["OpenInput"]):
         self._handle.seek(0)
         return io.BufferedReader(cast(io.RawIOBase, _Window(self._handle, self.size, self.name)))
 
-    def _whole(self) -> IO[bytes]:
-        """The file for readers that seek and close."""
-        file = os.fdopen(os.dup(self._handle.fileno()), "rb")
-        file.seek(0)
-        return file
+    def _binary(self, lines: Callable[[IO[bytes]], Iterator[bytes]], what: str, extra: str) -> IO[bytes]:
+        """A binary input as the lines that stand for it; raises InputError without the package that reads it."""
 
-    def _binary(self, lines: Callable[[], Iterator[bytes]], what: str, extra: str) -> Callable[[], IO[bytes]]:
-        """How to open a binary input as the lines that stand for it; the opener raises InputError without a reader."""
+        def made() -> Generator[bytes]:
+            with os.fdopen(os.dup(self._handle.fileno()), "rb") as file:
+                file.seek(0)
+                yield from lines(file)
 
-        def opened() -> IO[bytes]:
-            made = lines()
-            try:
-                first = next(made, b"")
-            except ImportError as error:
-                raise self._error(f"is {what}", f"pip install 'undersong[{extra}]'") from error
-            return stream(chain((first,), made))
-
-        return opened
+        generator = made()
+        try:
+            first = next(generator, b"")
+        except ImportError as error:
+            raise self._error(f"is {what}", f"pip install 'undersong[{extra}]'") from error
+        return stream(_with_first(first, generator))
 
     def _gunzipped(self) -> IO[bytes]:
         return cast(IO[bytes], gzip.GzipFile(fileobj=self._raw()))
@@ -272,6 +268,12 @@ class OpenInput(AbstractContextManager["OpenInput"]):
 
     def _error(self, what: str, remedy: str) -> InputError:
         return InputError(what, where=self.name, remedy=remedy)
+
+
+def _with_first(first: bytes, rest: Generator[bytes]) -> Generator[bytes]:
+    with closing(rest):
+        yield first
+        yield from rest
 
 
 def _is_western(chunk: bytes) -> bool:
