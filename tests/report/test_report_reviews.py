@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.stores.deeds import NOON
 from undersong.cli import cli
+from undersong.stores.protocol import open_store
+from undersong.stores.review_queue import decide
 
 DEMO = Path(__file__).parents[2] / "demo"
 
@@ -41,3 +46,33 @@ def test_a_review_is_in_the_next_report_and_verify_covers_it(tmp_path: Path, mon
     assert "reviews.jsonl" in tampered.output
     audited("--redact")
     assert not (report / "reviews.jsonl").exists()
+
+
+def test_confidence_is_fitted_to_reviews_where_there_are_enough_and_verify_works_it_out_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    audited("--confidence", "reviews")
+    case = json.loads((tmp_path / "undersong-report" / "case.json").read_bytes())
+    assert "confidence_map" not in case["parameters"]
+    assert any("at least 30 are needed" in each["what"] for each in case["problems"])
+    with open_store("undersong-report.db") as store:
+        (finding,) = store.findings()
+        others = [
+            msgspec.structs.replace(finding, finding_id=f"{n:032}", agent=f"a{n}", message_ids=(f"m{n}",),
+                                    message_conversations=("else",), conversations=("else",), stages=(), quotes=())
+            for n in range(40)
+        ]  # fmt: skip
+        store.append((), others)
+        for n, other in enumerate((*others, finding)):
+            decide(store, other, "confirmed" if n % 4 == 0 else "rejected", NOON + timedelta(minutes=n))
+    audited("--confidence", "reviews")
+    report = tmp_path / "undersong-report"
+    case = json.loads((report / "case.json").read_bytes())
+    assert case["parameters"]["confidence_map"]["reviews"] == 41
+    (line,) = (report / "findings.jsonl").read_bytes().splitlines()
+    assert json.loads(line)["confidence"] < 0.7 < json.loads(line)["measures"]["confidence_shipped"]
+    assert run("verify", str(report)).exit_code == 0
+    audited()
+    (line,) = (report / "findings.jsonl").read_bytes().splitlines()
+    assert json.loads(line)["confidence"] == finding.confidence

@@ -96,6 +96,13 @@ def _signer(ctx: click.Context, param: click.Parameter, value: str | None) -> Si
 )
 @prevalence_option
 @click.option(
+    "--confidence",
+    type=click.Choice(["shipped", "reviews"]),
+    default="shipped",
+    show_default=True,
+    help="By the figures that ship, or fitted to the reviews in the store; see `undersong review`.",
+)
+@click.option(
     "--profile",
     type=click.Choice(PROFILES),
     help="What kind of talk this is; default: by content. Decides which words a report uses.",

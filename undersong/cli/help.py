@@ -18,7 +18,7 @@ SECTIONS = {  # title → names of parameters, for every command alike; what is 
         "judge", "budget", "max_calls", "max_failed", "concurrency", "timeout", "batch", "price_in", "price_out",
         "thinking", "no_thinking", "double_check",
     ),
-    "How sure a finding is": ("with_chance", "draws", "block"),
+    "How sure a finding is": ("with_chance", "draws", "block", "confidence"),
     "What is written": (
         "out", "store", "no_store", "formats", "otlp", "as_json", "redact", "masked", "names_file", "signer", "threads",
         "text", "processes", "messages",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from undersong.patterns.nomination import UNREAD_SEQUENCES, unread_sequences
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.confidence import with_confidence
 from undersong.patterns.significance.estimate import Significance, estimate_significance
+from undersong.patterns.significance.refit import ConfidenceMap
 from undersong.pipeline.case_builder import (
     cited,
     count,
@@ -43,9 +44,10 @@ from undersong.pipeline.case_builder import (
 )
 from undersong.pipeline.evaluate import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
-from undersong.pipeline.judged_findings import with_disagreement, with_readings
+from undersong.pipeline.judged_findings import CONFIDENCE_MAP, with_disagreement, with_readings
 from undersong.pipeline.options import Options, Progress, counter, silent
 from undersong.pipeline.price_estimate import PriceEstimate
+from undersong.pipeline.review_fit import confidence_by_reviews
 from undersong.pipeline.sequences import read_sequences
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.rows.corpus_scales import RowSpool, null_bands_of, ranks_of, table, table_name, with_band
@@ -125,7 +127,11 @@ def _audited(
         sequences = read_sequences(run.rows, weighed.findings, rules, store, judge, run, options.seed, progress)
     for reading in sequences:
         run.tally.add(reading.state, reading.reason)
-    named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed, options.prevalence)
+    fitted = confidence_by_reviews(store) if options.confidence == "reviews" else None
+    confidence_map = None if isinstance(fitted, str) else fitted
+    named = with_readings(
+        weighed.findings, sequences, run.rows, rules, options.seed, options.prevalence, confidence_map
+    )
     named = with_disagreement(named, run.rows, rules)
     findings = quoted(named, run.rows, store, judge, rules)
     leads = quoted_leads(leads_of(run.rows, findings, signals), run.rows, store)
@@ -140,11 +146,16 @@ def _audited(
         | judging.measurements
         | answered_by(run.rows)
         | {"prevalence": options.prevalence}
+        | ({CONFIDENCE_MAP: msgspec.to_builtins(confidence_map)} if confidence_map else {})
         | ({UNREAD_SEQUENCES: unread_sequences(run.rows, sequences)} if sequences else {})
         | estimate.parameters(store, options.seed, rules)
         | panel_agreement(run.rows),
         inputs=tuple(corpus.inputs),
-        problems=(*corpus.problems, *judge_problems(run.failure, run.tally, options.terms.max_failed)),
+        problems=(
+            *corpus.problems,
+            *_not_fitted(fitted),
+            *judge_problems(run.failure, run.tally, options.terms.max_failed),
+        ),
         conversations=len(corpus.conversations),
         messages=corpus.messages,
         tiers=count(row.tier or "standard" for row in run.rows),
@@ -175,6 +186,14 @@ def _audited(
         | (judge.sequence_hashes if sequences else {}),
     )
     return case, run.rows
+
+
+def _not_fitted(reason: ConfidenceMap | str | None) -> Iterator[Problem]:
+    """That confidence is the shipped one though it was to be fitted to reviews, and why."""
+    if isinstance(reason, str):
+        remedy = "`undersong review next` shows what to decide on next"
+        yield Problem(what=f"confidence is that of the shipped figures: {reason}", where="--confidence reviews",
+                      remedy=remedy, kind="note")  # fmt: skip
 
 
 def _nothing_read(problems: Sequence[Problem]) -> NothingReadError:

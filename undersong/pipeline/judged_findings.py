@@ -14,6 +14,9 @@ from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
 from undersong.patterns.nomination import nominate
 from undersong.patterns.readings import reading_findings
 from undersong.patterns.significance.confidence import OWN, confidence, doubted, usual_prevalence, with_confidence
+from undersong.patterns.significance.refit import ConfidenceMap, refitted
+
+CONFIDENCE_MAP = "confidence_map"  # among the parameters of a case
 
 
 def with_readings(
@@ -23,15 +26,17 @@ def with_readings(
     rules: Sequence[PatternRule],
     seed: int,
     prevalence: float | None,
+    fitted: ConfidenceMap | None = None,
 ) -> tuple[Finding, ...]:
     """The findings of rules and those of readings in one order; the same from the same arguments.
 
-    Each carries its confidence at this prevalence. A finding of rules that a reading names too has that of the reading
-    and its id; one whose whole sequence was read without that shape is doubted, if the reader was asked for the shape.
+    Each carries its confidence at this prevalence, through the map ``fitted`` to reviews where there is one. A finding
+    of rules that a reading names too has that of the reading and its id; one whose whole sequence was read without that
+    shape is doubted, if the reader was asked for the shape.
     """
     findings = with_confidence(findings, rows, rules, prevalence)
     if not readings:
-        return findings
+        return refitted(findings, fitted)
     named = reading_findings(readings, nominate(rows, findings, seed=seed), rules, rows)
     usual = {} if prevalence else usual_prevalence(rows)
     by_reading = [
@@ -51,10 +56,11 @@ def with_readings(
             states.setdefault((reading.agent, name), set()).add(reading.state)
     whole = {place for place, own in states.items() if own == {"scored"}}
     asked = {rule.id for rule in rules if rule.file.reading is not None}
-    return (
+    joined = (
         *(_linked(each, read, whole if each.pattern in asked else frozenset()) for each in findings),
         *(each for each in by_reading if (each.agent, each.pattern) not in matched),
     )
+    return refitted(joined, fitted)
 
 
 def _linked(finding: Finding, read: Mapping[tuple[str, str], Finding], whole: Collection[tuple[str, str]]) -> Finding:
@@ -71,9 +77,14 @@ def _linked(finding: Finding, read: Mapping[tuple[str, str], Finding], whole: Co
     return msgspec.structs.replace(finding, reading=named.reading, confidence=named.confidence)
 
 
-def reading_facts(case: Case) -> tuple[int, float | None]:
-    """The seed and the prevalence of a case; None: what is usual for each agent."""
-    return case.parameters.get("seed", 0), case.parameters.get("prevalence")
+def reading_facts(case: Case) -> tuple[int, float | None, ConfidenceMap | None]:
+    """The seed, the prevalence (None: what is usual for each agent) and the map of confidence of a case."""
+    fitted = case.parameters.get(CONFIDENCE_MAP)
+    return (
+        case.parameters.get("seed", 0),
+        case.parameters.get("prevalence"),
+        None if fitted is None else msgspec.convert(fitted, ConfidenceMap),
+    )
 
 
 def with_disagreement(

@@ -31,6 +31,7 @@ UNITS = {"read": "bytes", "scan": "messages", "evaluate": "messages", "detect": 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a user may choose; everything that changes a result is in the manifest.
 
+    ``confidence``: that of the shipped figures, or fitted to the reviews in the store where there are enough.
     ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
     neither = the policy's budget, which a judge that reads for free does not heed.
     ``read``: whether the judge scores messages one by one, reads whole sequences, or both.
@@ -47,6 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     read_all: bool = False
     read: Literal["messages", "sequences", "both"] = "messages"
     prevalence: float | None = None
+    confidence: Literal["shipped", "reviews"] = "shipped"
     budget_share: float | None = None
     recall: float | None = None
     seed: int = 0
