@@ -24,7 +24,7 @@ LONG = tuple(f"test_{name}.py" for name in (
 SLOW_FOLDERS = frozenset({"plugins"})  # each test starts a program
 SLOW = frozenset(f"test_{name}.py" for name in (  # measured: most of them take 3 s of CPU or more
     "action", "audit_confirmation", "batches", "budget_runs", "calibration", "documents", "equal", "exact", "faults",
-    "fuzz", "history_sweep",
+    "fuzz", "history_sweep", "inspect",
     "kill", "ledger", "live", "mcp", "models", "monitor", "necessary_conditions", "ood_check", "own_model", "packed",
     "pytest_plugin", "rerun",
     "resampled", "scan_export", "schemas", "significance", "site", "splitter", "steps", "tail", "tokens", "trait_heads",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
@@ -15,11 +16,13 @@ import pytest
 from tests.conftest import Undersong
 from undersong import to_frame
 from undersong.errors import UsageError
-from undersong.models import Case
+from undersong.models import Case, Review
 from undersong.rows.arrow import VERSION, schemas
+from undersong.stores.csv_tables import export_csv
 from undersong.stores.neo4j import recipes
 from undersong.stores.parquet import export
 from undersong.stores.protocol import Store
+from undersong.stores.reviewing import keeps
 
 from .deeds import NOON, make_finding, row, scans, talk
 
@@ -46,9 +49,27 @@ def folder(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
         ],
         [make_finding("f", "c1")],
     )
-    assert export(store, tmp_path / "out") == {"findings": 1, "evaluations": 4, "messages": 2}
+    review = Review(kind="finding", id="f", evidence="e", verdict="rejected", reasons=("joke or fiction",), at=NOON,
+                    note="=1+1", rows=(("c1", "m0", "h"),))  # fmt: skip
+    more = {}
+    if keeps(store, "reviews"):
+        store.add_review(review)
+        more = {"leads": 0, "claims": 0, "reviews": 1}
+    assert export(store, tmp_path / "out") == {"findings": 1, "evaluations": 4, "messages": 2} | more
+    assert export_csv(store, tmp_path / "csv") == {"findings": 1} | more
     monkeypatch.chdir(tmp_path / "out")
     return tmp_path / "out"
+
+
+def test_a_review_is_a_row_of_parquet_and_csv_with_the_places_that_it_was_about(folder: Path) -> None:
+    if not (folder / "reviews.parquet").exists():
+        pytest.skip("this store keeps no reviews")
+    (row,) = pq.read_table(folder / "reviews.parquet").to_pylist()
+    assert (row["verdict"], row["reasons"], row["at"], row["note"]) == ("rejected", ["joke or fiction"], NOON, "=1+1")
+    assert (row["conversations"], row["message_ids"], row["propensity"]) == (["c1"], ["m0"], None)
+    with (folder.parent / "csv" / "reviews.csv").open(encoding="utf-8-sig", newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert (line["note"], line["message_ids"], line["propensity"]) == ("'=1+1", '["m0"]', "")
 
 
 def test_the_files_hold_what_the_store_holds_under_a_version(folder: Path) -> None:
@@ -64,9 +85,8 @@ def test_the_files_hold_what_the_store_holds_under_a_version(folder: Path) -> No
         "hello\x00",
         "you \u202e",
     ]
-    assert sorted(each.name for each in folder.iterdir()) == [
-        f"{name}.parquet" for name in ("evaluations", "findings", "messages")
-    ]
+    tables = {"evaluations", "findings", "messages"}
+    assert {each.stem for each in folder.iterdir()} - {"claims", "leads", "reviews"} == tables
 
 
 @pytest.mark.usefixtures("folder")

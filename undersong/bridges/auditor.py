@@ -168,7 +168,15 @@ def _lines(result: Result) -> Iterator[str]:
     yield from (f"  “{one_line(quote.text, QUOTE)}” ({one_line(quote.message_id)})" for quote in first_and_last)
 
 
-def auditor(judge: str, *, budget: float | None = None, level: Level = "medium", sequences: bool = False) -> Auditor:
+def auditor(
+    judge: str,
+    *,
+    budget: float | None = None,
+    level: Level = "medium",
+    sequences: bool = False,
+    source_format: str | None = None,
+) -> Auditor:
     """An auditor by the name of a judge, which may read whole ``sequences`` in place of single messages."""
     read: Literal["messages", "sequences"] = "sequences" if sequences else "messages"
-    return Auditor(Options(judge=judge, terms=RunLimits(budget=budget), read=read), level=level)
+    options = Options(judge=judge, terms=RunLimits(budget=budget), read=read, source_format=source_format)
+    return Auditor(options, level=level)

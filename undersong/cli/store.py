@@ -25,7 +25,7 @@ from undersong.core.sanitize import one_line, visible
 from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
 from undersong.models import Problem, Row, encode
-from undersong.stores.protocol import open_store
+from undersong.stores.protocol import Store, open_store
 
 if TYPE_CHECKING:
     from undersong.stores.transfer import ExportRecord, ImportCounts
@@ -94,36 +94,56 @@ def migrate(address: str) -> None:
 
 @command.command("export")
 @click.argument("target", metavar="FILE|-|DIR")
-@click.option("--format", "kind", type=click.Choice(["jsonl", "parquet"]), default="jsonl", show_default=True)
+@click.option(
+    "--format", "kind", type=click.Choice(["jsonl", "parquet", "csv", "scout"]), default="jsonl", show_default=True
+)
 @STORE
 def export(target: str, kind: str, address: str) -> None:
-    """Write the whole content as JSON Lines, which `undersong store import` reads, or as Parquet files into a folder.
+    """Write the whole content as JSON Lines, which `undersong store import` reads, or as tables into a folder.
 
-    Parquet: findings.parquet, evaluations.parquet and messages.parquet, for DuckDB, Polars and the like.
+    parquet: findings, evaluations, messages, leads, claims and reviews, for DuckDB, Polars and the like. csv: without
+    evaluations and messages, for a spreadsheet. scout: the conversations with their findings, as a transcript database
+    of Inspect Scout.
     """
     from undersong.stores.transfer import export_records
 
     check_existing(address)
     check_targets([address], target)
-    if kind == "parquet":
-        _export_parquet(Path(target), address)
+    if kind != "jsonl":
+        _export_tables(kind, Path(target), address)
         return
     with existing_store(address) as store, output(target) as lines:
         for record in export_records(store):
             lines.write(encode(record) + b"\n")
 
 
-def _export_parquet(folder: Path, address: str) -> None:
-
+def _export_tables(kind: str, folder: Path, address: str) -> None:
     try:
-        from undersong.stores.parquet import export
+        with existing_store(address) as store:
+            written = _tables(kind, store, folder)
     except ModuleNotFoundError as error:
-        what = f"Parquet needs the package {error.name}"
-        raise UsageError(what, remedy="pip install 'undersong[parquet]'") from error
-    with existing_store(address) as store:
-        written = export(store, folder)
+        what = f"{kind} needs the package {error.name}"
+        raise UsageError(what, where="--format", remedy="pip install 'undersong[parquet]'") from error
+    except OSError as error:
+        what = f"cannot be written: {error.strerror}"
+        raise UsageError(what, where=str(folder), remedy="choose another folder") from error
     for name, rows in written.items():
-        click.echo(f"{folder / name}.parquet: {counted(rows, 'row')}")
+        click.echo(f"{folder / name}: {counted(rows, 'row')}")
+
+
+def _tables(kind: str, store: Store, folder: Path) -> dict[str, int]:
+    """Write the tables of a format; file → its rows."""
+    if kind == "csv":
+        from undersong.stores.csv_tables import export_csv
+
+        return {f"{name}.csv": rows for name, rows in export_csv(store, folder).items()}
+    if kind == "scout":
+        from undersong.bridges.scout_export import FILE, export_scout
+
+        return {FILE: export_scout(store, folder)}
+    from undersong.stores.parquet import export
+
+    return {f"{name}.parquet": rows for name, rows in export(store, folder).items()}
 
 
 @command.command("import")

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from undersong.errors import UsageError
-from undersong.models import TRAITS, Case, Finding, Lead, LedgerClaim, Message, Row
+from undersong.models import TRAITS, Case, Finding, Lead, LedgerClaim, Message, Review, Row
 from undersong.models.frame import FrameLibrary
-from undersong.rows.flat import claim_record, finding_record, lead_record
+from undersong.rows.flat import claim_record, finding_record, lead_record, review_record
 
 VERSION = "1"
 
@@ -59,6 +59,20 @@ CLAIMS = _schema(
     ("masked", pa.bool_()),
     ("thought model", _TEXT),
 )
+REVIEWS = _schema(
+    ("kind id verdict", _TEXT),
+    ("reasons", pa.list_(_TEXT)),
+    ("note reviewer", _TEXT),
+    ("at", _TIME),
+    ("shown_score", pa.bool_()),
+    ("drawn", _TEXT),
+    ("propensity", _NUMBER),
+    ("pool", _WHOLE),
+    ("pattern rule_hash level", _TEXT),
+    ("confidence", _NUMBER),
+    ("agent target evidence", _TEXT),
+    ("conversations message_ids", pa.list_(_TEXT)),
+)
 EVALUATIONS = _schema(
     ("conversation message_id", _TEXT),
     ("position", _WHOLE),
@@ -90,6 +104,11 @@ def leads_table(leads: Iterable[Lead]) -> pa.Table:
 def claims_table(claims: Iterable[LedgerClaim]) -> pa.Table:
     """One row per claim of an agent about its work, with what speaks for or against it."""
     return _table(CLAIMS, map(claim_record, claims))
+
+
+def reviews_table(reviews: Iterable[Review]) -> pa.Table:
+    """One row per review, in the order of time."""
+    return _table(REVIEWS, map(review_record, reviews))
 
 
 def evaluations_table(rows: Iterable[Row]) -> pa.Table:

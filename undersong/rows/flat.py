@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from undersong.models import Finding, Lead, LedgerClaim, Quote
+from undersong.models import Finding, Lead, LedgerClaim, Quote, Review
 
 FINDING = [
     "finding_id", "pattern", "title", "level", "rule_hash", "agent", "target", "start", "end", "strength", "chance",
@@ -24,6 +24,10 @@ LEAD = [
 CLAIM = [
     "conversation", "message_id", "position", "agent", "time", "kind", "object", "sentence", "state", "reason",
     "evidence", "evidence_message_ids", "check", "masked", "thought", "model",
+]  # fmt: skip
+REVIEW = [
+    "kind", "id", "verdict", "reasons", "note", "reviewer", "at", "shown_score", "drawn", "propensity", "pool",
+    "pattern", "rule_hash", "level", "confidence", "agent", "target", "evidence", "conversations", "message_ids"
 ]  # fmt: skip
 FORMULA = tuple("=+-@\t\r\n")  # at the start of a cell, a spreadsheet runs what follows
 
@@ -49,6 +53,13 @@ def claim_record(claim: LedgerClaim) -> dict[str, Any]:
         "evidence": _texts(claim.evidence),
         "evidence_message_ids": places,
     }
+
+
+def review_record(review: Review) -> dict[str, Any]:
+    """The columns of a review, with the places of the messages that it was about."""
+    values = {name: getattr(review, name, None) for name in REVIEW}
+    places = {"conversations": [row[0] for row in review.rows], "message_ids": [row[1] for row in review.rows]}
+    return values | {"note": _text(review.note)} | places
 
 
 def csv_text(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Iterator[str]:

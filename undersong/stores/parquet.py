@@ -1,4 +1,4 @@
-"""A store as three Parquet files, for DuckDB, Polars, Spark and the like; written thread by thread."""
+"""A store as Parquet files, for DuckDB, Polars, Spark and the like; written thread by thread."""
 
 from __future__ import annotations
 
@@ -11,15 +11,36 @@ import pyarrow.parquet as pq
 
 from undersong.core.batches import batches
 from undersong.models import Message, Row
-from undersong.rows.arrow import EVALUATIONS, FINDINGS, MESSAGES, evaluations_table, findings_table, messages_table
+from undersong.rows.arrow import (
+    CLAIMS,
+    EVALUATIONS,
+    FINDINGS,
+    LEADS,
+    MESSAGES,
+    REVIEWS,
+    claims_table,
+    evaluations_table,
+    findings_table,
+    leads_table,
+    messages_table,
+    reviews_table,
+)
 from undersong.stores.protocol import Store
+from undersong.stores.reviewing import keeps
 
 ROWS = 20_000  # rows of a group, as many as are held at once
 T = TypeVar("T")
 
 
+REVIEWED: dict[str, tuple[pa.Schema, Callable[[Iterable[Any]], pa.Table]]] = {
+    "leads": (LEADS, leads_table),
+    "claims": (CLAIMS, claims_table),
+    "reviews": (REVIEWS, reviews_table),
+}
+
+
 def export(store: Store, folder: Path) -> dict[str, int]:
-    """Write findings.parquet, evaluations.parquet and messages.parquet; returns how many rows each has.
+    """Write a file for each kind of thing that the store keeps; returns how many rows each has.
 
     A file appears whole or not at all. Raises OSError where the folder cannot be written.
     """
@@ -28,6 +49,10 @@ def export(store: Store, folder: Path) -> dict[str, int]:
         "findings": _write(folder, "findings", FINDINGS, store.findings(), findings_table),
         "evaluations": _write(folder, "evaluations", EVALUATIONS, _rows(store), evaluations_table),
         "messages": _write(folder, "messages", MESSAGES, _messages(store), messages_table),
+    } | {
+        name: _write(folder, name, schema, getattr(store, name)(), table)
+        for name, (schema, table) in REVIEWED.items()
+        if keeps(store, name)
     }
 
 

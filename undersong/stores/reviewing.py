@@ -71,6 +71,11 @@ class ReviewStore(Protocol):
         raise _lacking(self, "reviews")
 
 
+def keeps(store: object, feature: str) -> bool:
+    """Whether a store has its own ``leads``, ``claims`` or ``reviews``, and not the default that refuses."""
+    return getattr(type(store), feature) is not getattr(ReviewStore, feature)
+
+
 def _lacking(store: object, feature: str) -> StoreError:
     return StoreError(f"{type(store).__name__} keeps no {feature}", remedy="name a file with --store instead")
 
