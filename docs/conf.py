@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import click
@@ -61,6 +62,7 @@ def write_rule_catalog() -> None:
 
 write_rule_catalog()
 write_schemas(GENERATED / "extra" / "schemas")
+shutil.copy(HERE / "notebook.ipynb", GENERATED / "extra")
 
 
 def setup(app: Sphinx) -> None:

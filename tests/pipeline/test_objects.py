@@ -14,7 +14,7 @@ import undersong
 from undersong.errors import NothingReadError, UsageError
 from undersong.formats.ingest import read
 from undersong.formats.objects import read_inputs
-from undersong.models import Conversation, Finding, InputFile, Message, Quote
+from undersong.models import Conversation, Finding, InputFile, Lead, LeadEvidence, Message, Quote
 from undersong.pipeline.options import UNITS
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -134,6 +134,19 @@ def test_a_case_shows_findings_and_leads_in_a_notebook() -> None:
     assert "confidence 0.70" in page
     assert "kira_x" in page
     assert "<script" not in page
+
+
+def test_a_lead_shows_what_was_counted_and_its_quotes_and_nothing_of_it_is_markup() -> None:
+    quote = Quote(message_id="m1", start=0, end=3, text=f"so {HOSTILE}", sha256="0")
+    lead = Lead(id="l", rank=1, kind="agent", agent=f"kira {HOSTILE}", conversation=None, message_ids=("m1",),
+                quotes=(quote,), reason="3 of its 3 messages", score=2.0,
+                evidence=(LeadEvidence(source="pressure", value=0.75, compared_with=0.25),))  # fmt: skip
+    page = lead._repr_html_()
+    assert "no accusation" in page
+    assert "0.75" in page
+    assert "0.25" in page
+    assert "<script" not in page
+    assert page.count(HOSTILE.replace("<", "&lt;").replace(">", "&gt;")) == 2
 
 
 def test_the_messages_of_a_finding_are_a_frame() -> None:

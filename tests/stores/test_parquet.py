@@ -107,6 +107,10 @@ def test_a_case_gives_its_findings_as_a_frame() -> None:
     assert isinstance(to_frame(case), polars.DataFrame)
     assert to_frame(case)["finding_id"].to_list() == ["f", "g"]
     assert isinstance(to_frame(case, "pandas"), pandas.DataFrame)
+    assert to_frame(case, "polars", "leads").height == 0
+    assert list(to_frame(case, "pandas", "claims").columns)[:2] == ["conversation", "message_id"]
+    with pytest.raises(UsageError, match="known are findings, leads, claims"):
+        to_frame(case, "polars", "messages")  # type: ignore[arg-type]
     assert isinstance(to_frame(case, "pyarrow"), pyarrow.Table)
     with pytest.raises(UsageError, match="unknown library 'excel'"):
         to_frame(case, "excel")  # type: ignore[arg-type]

@@ -31,7 +31,7 @@ class ChatMessageLike(Protocol):
         ...
 
 
-class Detection(NamedTuple):
+class SampleResult(NamedTuple):
     """Something found: its name, what it says, the messages that it stands on, and figures."""
 
     name: str
@@ -43,7 +43,7 @@ class Detection(NamedTuple):
 class SampleAudit(NamedTuple):
     """What was found in a sample, what was looked at and what was not, and whether anything was left unread."""
 
-    detections: tuple[Detection, ...]
+    results: tuple[SampleResult, ...]
     coverage: str
     incomplete: tuple[str, ...]
 
@@ -77,9 +77,9 @@ class SampleAuditor:
                 return SampleAudit((), "Nothing was looked at.", (one_line(str(error), QUOTE),))
         self._auditor.cases.clear()
         cites = {each.id: f"[M{number}]" for number, each in enumerate(messages, 1) if each.id}
-        found_results = at_or_above(case, self.level)
+        reaching = at_or_above(case, self.level)
         incomplete = tuple(one_line(each.what, QUOTE) for each in case.problems if each.kind != "note")
-        return SampleAudit(tuple(_detection(each, cites) for each in found_results), _coverage(case), incomplete)
+        return SampleAudit(tuple(_sample_result(each, cites) for each in reaching), _coverage(case), incomplete)
 
 
 def cites_of(messages: Sequence[ChatMessageLike], ids: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -93,13 +93,13 @@ def _coverage(case: Case) -> str:
     return f"{coverage.looked} {coverage.missing}"
 
 
-def _detection(result: Result, cites: dict[str, str]) -> Detection:
+def _sample_result(result: Result, cites: dict[str, str]) -> SampleResult:
     if isinstance(result, FindingResult):
         finding = result.finding
         what = f"Consistent with {finding.title}; {'; '.join(certainty_words(finding))}."
         numbers = {name: getattr(finding, name) for name in ("confidence", "strength", "level", "agent", "target")}
         facts = {"undersong_id": finding.finding_id, "lead": finding.is_lead} | numbers
-        return Detection(finding.pattern, _cited(what, finding.quotes, cites), finding.message_ids, facts)
+        return SampleResult(finding.pattern, _cited(what, finding.quotes, cites), finding.message_ids, facts)
     claim = result.claim
     if isinstance(claim, LedgerClaim):
         name, what, facts = "contradicted_claim", claim.reason, {"state": claim.state, "kind": claim.kind}
@@ -108,7 +108,7 @@ def _detection(result: Result, cites: dict[str, str]) -> Detection:
     else:
         name, what, facts = claim.code, claim.explanation, {"kind": claim.kind}
     ids = dict.fromkeys((claim.message_id, *(quote.message_id for quote in claim.quotes)))
-    return Detection(name, _cited(what, claim.quotes, cites), tuple(ids), facts)
+    return SampleResult(name, _cited(what, claim.quotes, cites), tuple(ids), facts)
 
 
 def _cited(what: str, quotes: Sequence[Quote], cites: dict[str, str]) -> str:

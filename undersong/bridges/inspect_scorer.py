@@ -31,13 +31,13 @@ def audit_scorer(
 
 def score_of(audit: SampleAudit, state: TaskState) -> Score:
     """The score of an audit, with references that Inspect View follows."""
-    value = INCORRECT if audit.detections else NOANSWER if audit.incomplete else CORRECT
-    ids = dict.fromkeys(name for detection in audit.detections for name in detection.message_ids)
+    value = INCORRECT if audit.results else NOANSWER if audit.incomplete else CORRECT
+    ids = dict.fromkeys(name for result in audit.results for name in result.message_ids)
     references = [{"type": "message", "cite": cite, "id": name} for name, cite in cites_of(state.messages, list(ids))]
-    parts = [f"{detection.name}: {detection.explanation}" for detection in audit.detections]
+    parts = [f"{result.name}: {result.explanation}" for result in audit.results]
     return Score(
         value=value,
-        answer=", ".join(dict.fromkeys(detection.name for detection in audit.detections)) or None,
+        answer=", ".join(dict.fromkeys(result.name for result in audit.results)) or None,
         explanation="\n\n".join((*parts, audit.coverage, *audit.incomplete)),
-        metadata={"scanner_references": references, "found": [detection.facts for detection in audit.detections]},
+        metadata={"scanner_references": references, "found": [result.facts for result in audit.results]},
     )

@@ -29,8 +29,8 @@ def audit_scanner(
 
 
 def results_of(audit: SampleAudit, transcript: Transcript) -> list[Result]:
-    """A result for each detection; without any one that says what was looked at, null where that was not all."""
-    if not audit.detections:
+    """Each result as one of Scout; without any, one that says what was looked at, null where that was not all."""
+    if not audit.results:
         value = None if audit.incomplete else False
         return [
             Result(
@@ -43,13 +43,13 @@ def results_of(audit: SampleAudit, transcript: Transcript) -> list[Result]:
     return [
         Result(
             value=True,
-            label=detection.name,
-            explanation=detection.explanation,
-            metadata=detection.facts | {"coverage": audit.coverage, "not_read": list(audit.incomplete)},
+            label=result.name,
+            explanation=result.explanation,
+            metadata=result.facts | {"coverage": audit.coverage, "not_read": list(audit.incomplete)},
             references=[
                 Reference(type="message", cite=cite, id=name)
-                for name, cite in cites_of(transcript.messages, detection.message_ids)
+                for name, cite in cites_of(transcript.messages, result.message_ids)
             ],
         )
-        for detection in audit.detections
+        for result in audit.results
     ]

@@ -6,8 +6,9 @@ from importlib import import_module
 from typing import Any, Literal
 
 FrameLibrary = Literal["polars", "pandas", "pyarrow"]
+FrameRows = Literal["findings", "leads", "claims"]
 
 
-def frame_of(record: Any, library: FrameLibrary) -> Any:
+def frame_of(record: Any, library: FrameLibrary, rows: FrameRows = "findings") -> Any:
     """The public ``undersong.to_frame`` of a record."""
-    return import_module("undersong").to_frame(record, library)
+    return import_module("undersong").to_frame(record, library, rows)

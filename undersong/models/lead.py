@@ -6,6 +6,7 @@ from typing import Literal
 
 from undersong.models.evaluation import Quote
 from undersong.models.message import Record
+from undersong.models.notebook import lead_html
 
 
 class LeadEvidence(Record, frozen=True, kw_only=True):
@@ -38,3 +39,7 @@ class Lead(Record, frozen=True, kw_only=True):
     reason: str
     evidence: tuple[LeadEvidence, ...] = ()
     score: float
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what was counted, and the quotes."""
+        return lead_html(self)

@@ -1,4 +1,4 @@
-"""What a notebook shows of a case or a finding: HTML without scripts, every text escaped and held in its direction."""
+"""What a notebook shows of a case, a finding or a lead: HTML without scripts, its texts escaped."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from undersong.models.finding import Finding
+    from undersong.models.lead import Lead
     from undersong.models.verdict import Case
 
 SHOWN = 20  # findings and leads of a case that a notebook shows
+AGAINST = ("contradicted", "disputed")  # states of claims, as in undersong.models.verdict
 QUOTE = 280  # characters of a quote
 
 
@@ -26,8 +28,21 @@ def finding_html(finding: Finding) -> str:
     return f"<div><p>{head}<br><small>{_sure(finding)}; {claim}</small></p>{table}</div>"
 
 
+def lead_html(lead: Lead) -> str:
+    """A lead: what was counted, beside the same of others, and its quotes."""
+    where = f" in {_text(lead.conversation)}" if lead.conversation else ""
+    head = f"<b>{lead.rank}. {_text(lead.agent)}</b>{where}: {_text(lead.reason)}"
+    figures = [(each.source, f"{each.value:.3g}", "" if each.compared_with is None else f"{each.compared_with:.3g}")
+               for each in lead.evidence]  # fmt: skip
+    quotes = [(quote.message_id, quote.text[:QUOTE]) for quote in lead.quotes]
+    tables = (_table(("counted", "here", "others"), figures) if figures else "") + (
+        _table(("message", "quote"), quotes) if quotes else ""
+    )
+    return f"<div><p>{head}<br><small>where to look first; no accusation</small></p>{tables}</div>"
+
+
 def case_html(case: Case) -> str:
-    """The counts of a case, its findings and leads, and how much could not be looked for."""
+    """The counts of a case, its findings, claims and leads, and how much could not be looked for."""
     ran = sum(outcome.status == "ran" for outcome in case.outcomes)
     counts = (
         f"{case.messages:,} messages in {case.conversations:,} conversations; {ran} of {len(case.outcomes)} rules ran"
@@ -38,9 +53,14 @@ def case_html(case: Case) -> str:
     findings = [(one.title, one.level, one.agent, one.target or "", _sure(one), str(len(one.message_ids)))
                 for one in ordered[:SHOWN]]  # fmt: skip
     leads = [(lead.agent or "", lead.reason) for lead in case.leads[:SHOWN]]
+    against = [(claim.state, claim.sentence.text[:QUOTE], claim.evidence[0].text[:QUOTE] if claim.evidence else "")
+               for session in case.sessions for claim in session.claims if claim.state in AGAINST]  # fmt: skip
     parts = [f"<p>{counts}</p>", f"<p><b>Findings: {len(case.findings):,}</b></p>"]
     if findings:
         parts.append(_table(("pattern", "level", "agent", "towards", "how sure", "messages"), findings))
+    if against:
+        parts += [f"<p><b>Claims that the session speaks against: {len(against):,}</b></p>"]
+        parts += [_table(("state", "claim", "against it"), against[:SHOWN])]
     if leads:
         parts += ["<p><b>Where to look first</b> (no accusation)</p>", _table(("agent", "why"), leads)]
     return f"<div>{''.join(parts)}</div>"

@@ -11,7 +11,7 @@ import msgspec
 
 from undersong.models.evaluation import Quote, Usage
 from undersong.models.finding import Finding, RuleOutcome
-from undersong.models.frame import FrameLibrary, frame_of
+from undersong.models.frame import FrameLibrary, FrameRows, frame_of
 from undersong.models.lead import Lead
 from undersong.models.message import AlignmentStatus, Assessment, InputFile, Message, Problem, Record, State
 from undersong.models.notebook import case_html
@@ -365,6 +365,6 @@ class Case(Record, frozen=True, kw_only=True):
         """What a notebook shows: counts, findings and leads."""
         return case_html(self)
 
-    def to_frame(self, library: FrameLibrary = "polars") -> Any:
-        """The findings as a data frame, one row each; see ``to_frame``."""
-        return frame_of(self, library)
+    def to_frame(self, library: FrameLibrary = "polars", rows: FrameRows = "findings") -> Any:
+        """The findings, leads or claims as a data frame, one row each; see ``to_frame``."""
+        return frame_of(self, library, rows)

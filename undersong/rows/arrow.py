@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from undersong.errors import UsageError
 from undersong.models import TRAITS, Case, Finding, Lead, LedgerClaim, Message, Review, Row
-from undersong.models.frame import FrameLibrary
+from undersong.models.frame import FrameLibrary, FrameRows
 from undersong.rows.flat import claim_record, finding_record, lead_record, review_record
 
 VERSION = "1"
@@ -134,13 +134,13 @@ def finding_messages_table(finding: Finding) -> pa.Table:
     return _table(FINDING_MESSAGES, rows)
 
 
-def to_frame(record: Case | Finding, library: FrameLibrary = "polars") -> Any:
-    """The findings of a case, or the messages of a finding, as a data frame: of "polars", "pandas" or "pyarrow".
+def to_frame(record: Case | Finding, library: FrameLibrary = "polars", rows: FrameRows = "findings") -> Any:
+    """The findings, leads or claims of a case, or the messages of a finding, as a data frame.
 
-    One row each (docs/store.md). Raises UsageError for a library that is not known or not installed; needs the extra
-    ``parquet``.
+    One row each (docs/store.md); ``library`` is "polars", "pandas" or "pyarrow". Raises UsageError for a library that
+    is not known or not installed, and for unknown ``rows``; needs the extra ``parquet``.
     """
-    table = findings_table(record.findings) if isinstance(record, Case) else finding_messages_table(record)
+    table = _case_table(record, rows) if isinstance(record, Case) else finding_messages_table(record)
     try:
         if library == "polars":
             import polars
@@ -153,6 +153,13 @@ def to_frame(record: Case | Finding, library: FrameLibrary = "polars") -> Any:
     if library != "pyarrow":
         raise UsageError(f"unknown library '{library}'", remedy="known are polars, pandas, pyarrow")
     return table
+
+
+def _case_table(case: Case, rows: str) -> pa.Table:
+    tables = dict(report_tables(case))
+    if rows not in tables:
+        raise UsageError(f"no rows '{rows}'", where="to_frame", remedy=f"known are {', '.join(tables)}")
+    return tables[rows]
 
 
 def _table(schema: pa.Schema, rows: Iterable[dict[str, Any]]) -> pa.Table:
