@@ -12,6 +12,8 @@ import pytest
 from undersong.serve.api import OPERATIONS
 from undersong.serve.openapi import document
 from undersong.serve.settings import ServeSettings
+from undersong.stores.review_queue import queue
+from undersong.stores.reviewing import kind_and_id
 from undersong.stores.sqlite import SQLiteStore
 
 from .conftest import Client, running
@@ -101,8 +103,7 @@ def test_an_error_says_what_where_and_what_to_do(client: Client, path: str, stat
 
 def decision(client: Client, verdict: str = "rejected", **more: Any) -> dict[str, Any]:
     drawn = client.get(f"{API}/reviews/next").json
-    fields = {name: drawn[name] for name in ("drawn", "propensity", "pool")}
-    return {"kind": "finding", "id": drawn["finding"]["finding_id"], "verdict": verdict, **fields, **more}
+    return {"kind": "finding", "id": drawn["finding"]["finding_id"], "verdict": verdict, **more}
 
 
 def test_decisions_are_kept_with_how_they_were_drawn_and_the_next_one_is_another(client: Client, store: Path) -> None:
@@ -187,3 +188,21 @@ def test_a_server_that_ends_keeps_what_it_answered(store: Path) -> None:
         assert client.post(f"{API}/reviews", first).status == 201
     with running(ServeSettings(store=store)) as client:
         assert [each["id"] for each in client.get(f"{API}/reviews").json["items"]] == [first["id"]]
+
+
+def test_the_draw_of_the_page_is_that_of_the_command(client: Client, store: Path) -> None:
+    with SQLiteStore(store, read_only=True) as opened:
+        expected = [kind_and_id(place.candidate.item)[1] for pool in ("likely", "unlikely")
+                    for place in queue(opened, pool)]  # type: ignore[arg-type]  # fmt: skip
+    chosen = expected[1]
+    drawn = []
+    assert client.post(f"{API}/reviews", {"kind": "finding", "id": chosen, "verdict": "unsure"}).status == 201
+    for _ in range(len(expected) - 1):
+        drawn.append(decision(client)["id"])
+        assert client.post(f"{API}/reviews", decision(client)).status == 201
+    assert drawn == [name for name in expected if name != chosen]
+    assert client.get(f"{API}/reviews/next").json["finding"] is None
+    with SQLiteStore(store, read_only=True) as opened:
+        reviews = list(opened.reviews())
+        assert [place for pool in ("likely", "unlikely") for place in queue(opened, pool)] == []  # type: ignore[arg-type]
+    assert [each.drawn for each in reviews if each.id == chosen] == ["chosen", "random"]

@@ -53,7 +53,7 @@ def review(request: Request) -> Response:
         "review.html.j2",
         "/review",
         e=evidence_of(library, chosen) if chosen else None,
-        draw=_draw_fields(draw) if draw and not state.id else ({"drawn": "chosen", "propensity": None, "pool": None}),
+        draws=True,
         pool=draw.left if draw else 0,
         done=reviewed,
         skip=_with(ReviewState(skip=skip)),
@@ -69,10 +69,6 @@ def _with(state: ReviewState, *, show: bool = False) -> str:
     """The address of a state of the review."""
     skipped = "".join(f"&skip={quote(each, safe='')}" for each in state.skip)
     return (address("/review", id=state.id, was=state.was, show=int(show)) + skipped).replace("/review&", "/review?")
-
-
-def _draw_fields(draw: Any) -> dict[str, Any]:
-    return {"drawn": draw.drawn, "propensity": draw.propensity, "pool": draw.pool}
 
 
 async def post_review(request: Request) -> Response:

@@ -100,10 +100,9 @@ class ReviewedItem(Record, frozen=True, kw_only=True):
 
 
 class DrawnFinding(Record, frozen=True, kw_only=True):
-    """What to review next: the finding, and the fields to send back with the decision."""
+    """What to review next, None where nothing is left; how probable it was that the draw took it, and from how many."""
 
     finding: Finding | None
-    drawn: str = "chosen"
     propensity: float | None = None
     pool: int = 0
 
@@ -242,7 +241,7 @@ def _next_review(asked: ApiCall) -> DrawnFinding:
     draw = next_draw(asked.library)
     if draw is None:
         return DrawnFinding(finding=None)
-    return DrawnFinding(finding=draw.finding, drawn=draw.drawn, propensity=draw.propensity, pool=draw.pool)
+    return DrawnFinding(finding=draw.finding, propensity=draw.drawn.propensity, pool=draw.drawn.pool or 0)
 
 
 def _compare(asked: ApiCall) -> tuple[GroupFigures, ...]:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
-from undersong.models import (
-    Finding,
-    LedgerClaim,
-    Record,
-    Review,
-    ReviewKind,
-    ReviewVerdict,
-    evidence_hash,
-)
-from undersong.models.review import DrawnBy
+import msgspec
+
+from undersong.models import Finding, Record, Review, ReviewKind, ReviewVerdict
 from undersong.serve.library import Library
 from undersong.serve.problems import missing
-from undersong.stores.reviewing import evidence_rows, pattern_of, reviewable
+from undersong.serve.review_order import ReviewQueue, draws_until
+from undersong.stores import review_queue
+from undersong.stores.reviewing import CHOSEN, review_of, reviewable, standing
 from undersong.stores.sqlite.browsing import BrowsingStore
 
 NOTE = 4_000  # characters of a note
@@ -25,7 +21,11 @@ REASONS_AT_MOST = 20
 
 
 class Decision(Record, frozen=True, kw_only=True):
-    """A decision as it comes in: of what, which way, why, and how it came to be asked; see ``Review``."""
+    """A decision as it comes in: of what, which way, and why.
+
+    ``shown_score``: whether the reviewer saw how sure the program is. Whether it was drawn is worked out here: it was
+    where it is next in the queue.
+    """
 
     kind: ReviewKind
     id: str
@@ -34,42 +34,35 @@ class Decision(Record, frozen=True, kw_only=True):
     note: str = ""
     reviewer: str = ""
     shown_score: bool = True
-    drawn: DrawnBy = "chosen"
-    propensity: float | None = None
-    pool: int | None = None
 
 
 def decide(library: Library, decision: Decision) -> Review:
     """Store a decision for good and return the review; raises ProblemError where there is nothing of that id."""
-    return library.write(lambda store: _stored(store, decision))
+    return library.write(lambda store: _stored(store, library.queue, decision))
 
 
-def _stored(store: BrowsingStore, decision: Decision) -> Review:
+def _stored(store: BrowsingStore, queue: ReviewQueue, decision: Decision) -> Review:
     item = reviewable(store, decision.kind, decision.id)
     if item is None:
         raise missing(f"there is no such {decision.kind}", decision.id)
-    rows = evidence_rows(store, item)
-    is_finding = isinstance(item, Finding)
-    review = Review(
-        kind=decision.kind,
-        id=decision.id,
-        rule_hash=item.rule_hash if isinstance(item, Finding) else None,
-        evidence=evidence_hash(rows),
-        verdict=decision.verdict,
-        reasons=tuple(reason[:NOTE] for reason in decision.reasons[:REASONS_AT_MOST]),
-        note=decision.note[:NOTE],
-        reviewer=decision.reviewer[:NAME],
-        at=datetime.now(UTC),
-        shown_score=decision.shown_score,
-        drawn=decision.drawn,
-        propensity=decision.propensity if decision.propensity and 0 < decision.propensity <= 1 else None,
-        pool=decision.pool,
-        pattern=pattern_of(item),
-        level=item.level if isinstance(item, Finding) else None,
-        confidence=item.confidence if isinstance(item, Finding) else None,
-        agent=item.agent,
-        target=item.target if is_finding and not isinstance(item, LedgerClaim) else None,  # type: ignore[union-attr]
-        rows=rows,
-    )
-    store.add_review(review)
+    at = datetime.now(UTC)
+    facts: dict[str, Any] = {
+        "reasons": tuple(reason[:NOTE] for reason in decision.reasons[:REASONS_AT_MOST]),
+        "note": decision.note[:NOTE],
+        "reviewer": decision.reviewer[:NAME],
+        "shown_score": decision.shown_score,
+    }
+    if not isinstance(item, Finding):
+        return review_queue.decide(store, item, decision.verdict, at, **facts)
+    places = draws_until(queue, store, item)
+    again = [_drawn_now(store, place.id, place.draw, at) for place in places[:-1]]
+    review = review_of(store, item, decision.verdict, at, draw=places[-1].draw if places else CHOSEN, **facts)
+    store.add_reviews([*(each for each in again if each is not None), review])
     return review
+
+
+def _drawn_now(store: BrowsingStore, name: str, draw: msgspec.Struct, at: datetime) -> Review | None:
+    """The decision on a finding that somebody chose before the draw came upon it, now with its probability."""
+    finding = store.finding(name)
+    earlier = standing(store, finding) if finding is not None else None
+    return None if earlier is None else msgspec.structs.replace(earlier.review, at=at, **msgspec.structs.asdict(draw))

@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 from undersong.models import SequenceReading, SessionVerdict
 from undersong.patterns.catalog import all_rules
 from undersong.report.finding_view import RuleWords, rule_words
+from undersong.serve.review_order import ReviewQueue
 from undersong.serve.runs import Run, Runs
 from undersong.serve.settings import ServeSettings
 from undersong.stores.sqlite.browsing import BrowsingStore
@@ -20,7 +21,7 @@ class Library:
     """What all pages read from; methods may be called from any thread."""
 
     def __init__(self, settings: ServeSettings) -> None:
-        self.settings, self.runs = settings, Runs(settings)
+        self.settings, self.runs, self.queue = settings, Runs(settings), ReviewQueue()
         self._threads = threading.local()
         self._lock, self._writing = threading.RLock(), threading.RLock()
         self._opened: list[BrowsingStore] = []

@@ -50,6 +50,7 @@ def warm(library: Library) -> None:
         library.rules()
         for run in library.runs.all():
             _ = run.points, run.coverage
+        library.cached("agents", lambda: library.store.list_agents(limit=ROWS))
         compared(library, "model")
         compared(library, "agent")
     except UndersongError:
@@ -269,7 +270,11 @@ def conversation(request: Request) -> Response:
 def agents(request: Request) -> Response:
     """Agents, those with findings first."""
     name, after = request.query_params.get("name", ""), request.query_params.get("after", "")
-    listed = site_of(request).library.store.list_agents(AgentQuery(name=name or None), after or None, ROWS)
+    library = site_of(request).library
+    if name or after:
+        listed = library.store.list_agents(AgentQuery(name=name or None), after or None, ROWS)
+    else:  # every agent is counted for it
+        listed = library.cached("agents", lambda: library.store.list_agents(limit=ROWS))
     return page(request, "agents.html.j2", "/agents", page=listed, query={"name": name, "after": after})
 
 

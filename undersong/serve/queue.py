@@ -1,25 +1,23 @@
-"""What to review next: the draw that `undersong review` makes, too, over findings alone."""
+"""What to review next, as the page and the API ask for it."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from undersong.models import Finding
-from undersong.models.review import DrawnBy
 from undersong.serve.library import Library
-from undersong.stores.review_queue import Pool, next_places
+from undersong.serve.review_order import FindingPlace
+from undersong.stores.review_queue import Pool
+from undersong.stores.reviewing import ReviewDraw
 
 POOLS: tuple[Pool, ...] = ("likely", "unlikely")  # those from a confidence of .5 on come first
-MOST = 1_000_000  # findings of a pool
 
 
 class Draw(NamedTuple):
-    """A finding to decide on, how it was drawn, and from how many; ``left`` are all that nobody has decided on."""
+    """A finding to decide on, how it is drawn, and how many nobody has decided on."""
 
     finding: Finding
-    drawn: DrawnBy
-    propensity: float
-    pool: int
+    drawn: ReviewDraw
     left: int
 
 
@@ -28,9 +26,17 @@ def next_draw(library: Library, skipped: tuple[str, ...] = ()) -> Draw | None:
 
     Those that were skipped come again when no other is left.
     """
-    places = [place for pool in POOLS for place in next_places(library.store, pool, count=MOST)]
-    fresh = [place for place in places if cast("Finding", place.candidate.item).finding_id not in skipped]
-    for place in (fresh or places)[:1]:
-        draw, finding = place.draw, cast("Finding", place.candidate.item)
-        return Draw(finding, draw.drawn, draw.propensity or 1.0, draw.pool or 1, len(places))
-    return None
+    queue, store = library.queue, library.store
+    undecided = {pool: queue.undecided(store, pool) for pool in POOLS}
+    put_off: FindingPlace | None = None
+    for pool in (pool for pool in POOLS if undecided[pool]):
+        for place in queue.places(store, pool):
+            if not place.answered and place.id not in skipped:
+                return _draw(library, place, sum(undecided.values()))
+            put_off = put_off or (None if place.answered else place)
+    return None if put_off is None else _draw(library, put_off, sum(undecided.values()))
+
+
+def _draw(library: Library, place: FindingPlace, left: int) -> Draw | None:
+    finding = library.store.finding(place.id)
+    return None if finding is None else Draw(finding, place.draw, left)

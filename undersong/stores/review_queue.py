@@ -58,7 +58,7 @@ def candidates(store: Store, pool: Pool) -> tuple[Candidate, ...]:
     """All of a pool: findings, leads that a person is shown, or claims with something against them."""
     kind: ReviewKind = pool if pool in ("lead", "claim") else "finding"
     reviewed = {review.id for review in store.reviews(kind)}
-    return tuple(_candidate(store, item, reviewed) for item in _items(store, pool))
+    return tuple(candidate_of(store, item, reviewed) for item in _items(store, pool))
 
 
 def queue(store: Store, pool: Pool = "likely", seed: int = 0, order: Order = "random") -> Iterator[QueuePlace]:
@@ -147,7 +147,8 @@ def _items(store: Store, pool: Pool) -> Iterator[Reviewable]:
     return (finding for finding in store.findings() if pool_of(finding) == pool)
 
 
-def _candidate(store: Store, item: Reviewable, reviewed: set[str]) -> Candidate:
+def candidate_of(store: Store, item: Reviewable, reviewed: set[str]) -> Candidate:
+    """How something stands; ``reviewed`` are the ids of what has reviews."""
     _, name = kind_and_id(item)
     if name not in reviewed and not (isinstance(item, Finding) and item.replaces in reviewed):
         return Candidate(item, None, False)

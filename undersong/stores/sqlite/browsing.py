@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Conversation, Evaluation, Message, Row
+from undersong.models.finding import SURE
 from undersong.rows.binary import LAYOUT, NO_SCORE, RANK, THOUSAND, from_microseconds
 from undersong.stores.codec import decoded, rows_of
 from undersong.stores.sqlite import SQLiteStore
@@ -114,10 +115,25 @@ class BrowsingStore(SQLiteStore):
         with self._translated():
             return dict(self._db.execute("SELECT pattern, count(*) FROM findings GROUP BY pattern").fetchall())
 
-    def finding_versions(self) -> dict[str, int]:
-        """Finding id → its number; a finding that changes gets a new one."""
+    def finding_versions(self, likely: bool | None = None) -> dict[str, int]:
+        """Finding id → its number; a finding that changes gets a new one. ``likely``: of those alone, or the others."""
+        where = "1" if likely is None else f"coalesce(-confidence, 1) {'<=' if likely else '>'} {-SURE}"
         with self._translated():
-            return dict(self._db.execute("SELECT id, rowid FROM findings").fetchall())
+            return dict(self._db.execute(f"SELECT id, rowid FROM findings WHERE {where}").fetchall())
+
+    def review_counts(self) -> dict[str, int]:
+        """Finding id → how many reviews it has, or the finding has whose place it took; of those with any."""
+        own = "SELECT id, count(*) FROM reviews WHERE kind = 'finding' GROUP BY id"
+        gone = "SELECT 1 FROM reviews WHERE kind = 'finding' AND id NOT IN (SELECT id FROM findings) LIMIT 1"
+        replaced_by = "json_extract(json, '$.replaces')"
+        heirs = f"SELECT id, {replaced_by} FROM findings WHERE {replaced_by} IS NOT NULL"
+        with self._translated():
+            counts: dict[str, int] = dict(self._db.execute(own).fetchall())
+            replaced = self._db.execute(heirs).fetchall() if self._db.execute(gone).fetchone() else []
+        for name, earlier in replaced:
+            if earlier in counts:
+                counts[name] = counts.get(name, 0) + counts[earlier]
+        return counts
 
     def score_figures(self, judge_hash: str, group: GroupBy) -> dict[str, ScoreFigures]:
         """The figures of each model or agent ("" without one) over every row of a judge."""

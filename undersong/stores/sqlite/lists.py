@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from undersong.models import Finding, Lead, LedgerClaim, Message
+from undersong.models import LEVELS, Finding, Lead, LedgerClaim, Message
 from undersong.models.finding import SURE
 from undersong.rows.binary import from_microseconds
 from undersong.stores.codec import decoded
@@ -45,9 +45,10 @@ _LATEST = (
     "coalesce((SELECT verdict FROM reviews WHERE kind = '{}' AND reviews.id = {}.id"
     " ORDER BY at DESC, key DESC LIMIT 1), 'none')"
 )
-_CITING = (
-    "id IN (SELECT finding FROM words JOIN texts ON number = words.rowid JOIN cited ON"
-    " cited.conversation = texts.conversation AND cited.message = texts.message WHERE words MATCH ?)"
+_CITING = (  # the ids at once, and then a step through the index of the order, which stops at the end of a page
+    "SELECT json_group_array(finding) FROM (SELECT DISTINCT finding FROM words"
+    " CROSS JOIN texts ON number = words.rowid CROSS JOIN cited ON cited.conversation = texts.conversation"
+    " AND cited.message = texts.message WHERE words MATCH ?)"
 )
 _CONVERSATIONS = (
     "(SELECT id, (SELECT max(time) FROM messages INDEXED BY messages_time WHERE conversation = conversations.id)"
@@ -56,10 +57,10 @@ _CONVERSATIONS = (
 _AGENTS = (  # every name by a step in the index, whatever the number of messages
     "WITH RECURSIVE names (agent) AS (SELECT min(agent) FROM messages UNION ALL"
     " SELECT (SELECT min(agent) FROM messages WHERE agent > names.agent) FROM names WHERE agent IS NOT NULL),"
-    " everybody (agent) AS (SELECT agent FROM names WHERE agent IS NOT NULL UNION SELECT agent FROM agents)"
-    " SELECT agent, (SELECT count(*) FROM findings WHERE findings.agent = everybody.agent),"
-    f" (SELECT count(*) FROM findings WHERE findings.agent = everybody.agent AND confidence >= {SURE})"
-    " FROM everybody WHERE holds(agent, ?)"
+    " everybody (agent) AS (SELECT agent FROM names WHERE agent IS NOT NULL UNION SELECT agent FROM agents),"
+    f" counts AS (SELECT agent, count(*) AS findings, sum(confidence >= {SURE}) AS likely FROM findings GROUP BY agent)"
+    " SELECT everybody.agent, coalesce(findings, 0), coalesce(likely, 0)"
+    " FROM everybody LEFT JOIN counts ON counts.agent = everybody.agent WHERE ?1 = '' OR holds(everybody.agent, ?1)"
 )
 _TITLE = "(SELECT json_extract(CAST(body AS TEXT), '$.title') FROM conversations WHERE conversations.id = listed.id)"
 
@@ -114,6 +115,11 @@ class SQLiteLists(Database, ListingStore):
             claims=self._number("SELECT count(*) FROM claims WHERE conversation = ?", (name,)),
         )
 
+    def _text(self, query: str, values: Sequence[object]) -> str:
+        with self._translated():
+            text: str = self._db.execute(query, values).fetchone()[0]
+        return text
+
     def _number(self, query: str, values: Sequence[object]) -> int:
         number: int = self._db.execute(query, values).fetchone()[0]
         return number
@@ -149,7 +155,7 @@ class SQLiteLists(Database, ListingStore):
         filters = [
             *_equal(agent=query.agent, target=query.target),
             *_one_of("pattern", query.patterns),
-            *_one_of("json_extract(json, '$.level')", query.levels),
+            *_one_of("-level", [-LEVELS.index(level) for level in query.levels]),
             *_one_of("coalesce(json_extract(json, '$.status'), 'settled')", (query.status,) if query.status else ()),
             *_verdicts("finding", "findings", query.reviewed),
         ]
@@ -164,7 +170,7 @@ class SQLiteLists(Database, ListingStore):
         if query.likely is not None:
             filters.append(_Filter(f"coalesce(-confidence, 1) {'<=' if query.likely else '>'} {-SURE}"))
         if words:
-            filters.append(_Filter(_CITING, (words,)))
+            filters.append(_Filter("+id IN (SELECT value FROM json_each(?))", (self._text(_CITING, (words,)),)))
         return self._page("findings", "body", _SORTS[query.sort], filters, after, limit, _decoder(Finding))
 
     def list_leads(self, query: LeadQuery | None = None, after: str | None = None, limit: int = PAGE) -> Page[Lead]:
@@ -270,7 +276,7 @@ def _equal(**values: str | None) -> list[_Filter]:
     return [_Filter(f"{column} = ?", (value,)) for column, value in values.items() if value is not None]
 
 
-def _one_of(column: str, values: Sequence[str]) -> list[_Filter]:
+def _one_of(column: str, values: Sequence[object]) -> list[_Filter]:
     return [_Filter(f"{column} IN ({', '.join('?' * len(values))})", tuple(values))] if values else []
 
 
