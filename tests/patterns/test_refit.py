@@ -44,7 +44,7 @@ def test_where_confidence_holds_already_it_stays() -> None:
     if isinstance(fitted, ConfidenceMap):
         assert fitted.of(0.9) == pytest.approx(0.9, abs=0.08)
     else:
-        assert "no better" in fitted
+        assert "not clearly better" in fitted
 
 
 def with_share(confidence: float | None) -> Finding:

@@ -1,14 +1,14 @@
 """Confidence fitted anew to what people decided: a line through the log-odds, held to the shipped figures by a prior.
 
 Platt's scaling (1999) with a prior: a slope of 1 and an intercept of 0 change nothing, and with few decisions little
-moves away from there. It is used only where it predicts the decisions about agents that it was not fitted to better
-than the shipped confidence does.
+moves away from there. It is used only where it predicts the decisions about agents that it was not fitted to clearly
+better than the shipped confidence does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +19,8 @@ from undersong.models import Finding, Record
 ENOUGH, EACH = 30, 5  # decisions, and of each kind, from which on confidence is fitted
 SLOPE_SPREAD, INTERCEPT_SPREAD = 0.5, 1.5  # standard deviations of the prior around 1 and 0
 STEPS, CLOSE = 50, 1e-9
+FOLDS = 10
+MARGIN = 1.645  # standard errors by which a fit has to be better: one chance in twenty where it is not
 SURELY = 1e-4  # no confidence is nearer to 0 or 1 than this
 SHIPPED = "confidence_shipped"  # among the measures of a finding: what it had before
 
@@ -75,10 +77,12 @@ def fit_confidence(decided: Sequence[DecidedFinding]) -> ConfidenceMap | str:
             f"{len(decided)} decisions that a draw came upon, {right} of them confirmed: at least {ENOUGH} are needed,"
             f" and {EACH} of each kind"
         )
-    before, after = _loss(decided, None), _left_out_loss(decided)
-    if after >= before:
+    losses = np.array(list(_left_out_losses(decided)))
+    before, after = (float(each) for each in losses.mean(axis=0))
+    gains = losses[:, 0] - losses[:, 1]
+    if gains.mean() <= MARGIN * gains.std(ddof=1) / math.sqrt(len(gains)):
         return (
-            f"fitted to {len(decided)} decisions it predicts those about other agents no better"
+            f"fitted to {len(decided)} decisions it predicts those about other agents not clearly better"
             f" (log loss {after:.3f}, {before:.3f} before)"
         )
     slope, intercept = _fit(decided)
@@ -88,25 +92,19 @@ def fit_confidence(decided: Sequence[DecidedFinding]) -> ConfidenceMap | str:
     )  # fmt: skip
 
 
-def _left_out_loss(decided: Sequence[DecidedFinding]) -> float:
-    """The mean loss over agents that the fit did not see."""
+def _left_out_losses(decided: Sequence[DecidedFinding]) -> Iterator[tuple[float, float]]:
+    """Of each decision the loss of the shipped confidence, and of a line that is fitted without its agent."""
     agents = sorted({each.agent for each in decided})
-    folds = [set(agents[number::10]) for number in range(10)]
-    total = 0.0
-    for fold in filter(None, folds):
-        own = [each for each in decided if each.agent in fold]
-        total += _loss(own, _fit([each for each in decided if each.agent not in fold])) * len(own)
-    return total / len(decided)
+    for fold in filter(None, (set(agents[number::FOLDS]) for number in range(FOLDS))):
+        line = _fit([each for each in decided if each.agent not in fold])
+        for own in (each for each in decided if each.agent in fold):
+            yield _loss(own, (1.0, 0.0)), _loss(own, line)
 
 
-def _loss(decided: Sequence[DecidedFinding], line: tuple[float, float] | None) -> float:
-    slope, intercept = line or (1.0, 0.0)
-    shares = (_probability(intercept + slope * _log_odds(each.confidence)) for each in decided)
-    losses = [
-        -math.log(min(1 - SURELY, max(SURELY, share if each.right else 1 - share)))
-        for share, each in zip(shares, decided, strict=True)
-    ]
-    return math.fsum(losses) / len(losses)
+def _loss(decided: DecidedFinding, line: tuple[float, float]) -> float:
+    slope, intercept = line
+    share = _probability(intercept + slope * _log_odds(decided.confidence))
+    return -math.log(min(1 - SURELY, max(SURELY, share if decided.right else 1 - share)))
 
 
 def _fit(decided: Sequence[DecidedFinding]) -> tuple[float, float]:
