@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import random
+import re
 import resource
 import signal
 import sys
@@ -19,6 +20,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,9 +55,12 @@ class Outcome(NamedTuple):
     """What became of one input."""
 
     form: str
-    verdict: str  # ok, problems, file error, crash, hang
+    verdict: str  # ok, problems, file error, crash, hang, lost words
     seconds: float
     detail: str = ""
+
+
+WORD = re.compile(r"[A-Za-z]{4,}")
 
 
 def samples() -> list[Sample]:
@@ -156,20 +161,63 @@ def run(count: int, seed: int, folder: Path) -> Iterator[Outcome]:
         if chosen.name.endswith(".telemetry.json"):
             path = folder / chosen.name.replace(".telemetry", "")
             path.write_bytes((SAMPLES / "session" / path.name).read_bytes())
-        yield attempt(path, chosen.form, forced=forced)
+        yield attempt(path, chosen.form, forced=forced, wanted=still_there(chosen, data))
 
 
-def attempt(path: Path, form: str, *, forced: bool) -> Outcome:
-    """Read one input to its end and check what comes out."""
+@cache
+def said_in(sample: Sample) -> frozenset[str]:
+    """The words of the messages of a sample that stands in a file as they are read."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / sample.name
+        path.write_bytes(sample.data)
+        texts = [message.text for item in read([path]) if isinstance(item, Conversation) for message in item.messages]
+    return frozenset(WORD.findall("\n".join(texts))) & _plain_words(sample.data)
+
+
+def still_there(sample: Sample, data: bytes) -> frozenset[str]:
+    """The words of a sample's messages that a mutated input still has as the text of a JSON string, or of a line."""
+    if sample.name.endswith((".zip", ".gz", ".parquet", ".pb")) or _has_key_twice(data):
+        return frozenset()  # of a key that stands twice in an object the last counts, as everywhere in JSON
+    return said_in(sample) & _plain_words(data)
+
+
+def _has_key_twice(data: bytes) -> bool:
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(items)) < len(items):
+            raise KeyTwiceError
+        return dict(items)
+
+    for part in (data, *data.split(b"\n")):
+        try:
+            json.loads(part, object_pairs_hook=pairs)
+        except KeyTwiceError:
+            return True
+        except (ValueError, RecursionError):
+            continue
+    return False
+
+
+class KeyTwiceError(Exception):
+    """An object has a key twice."""
+
+
+def _plain_words(data: bytes) -> frozenset[str]:
+    return frozenset(WORD.findall(data.decode("utf-8", "replace")))
+
+
+def attempt(path: Path, form: str, *, forced: bool, wanted: frozenset[str] = frozenset()) -> Outcome:
+    """Read one input to its end and check what comes out; ``wanted`` are words that must be read, or something said."""
     started = time.perf_counter()
     try:
         with _deadline():
-            verdict = _verdict(read([path], source_format=form if forced else None))
+            verdict = _verdict(read([path], source_format=form if forced else None), wanted)
         return Outcome(form, verdict, time.perf_counter() - started)
     except UndersongError as error:
         return Outcome(form, "crash", time.perf_counter() - started, f"raised instead of reported: {error}")
     except _Late:
         return Outcome(form, "hang", time.perf_counter() - started, str(path))
+    except LostWordsError as error:
+        return Outcome(form, "lost words", time.perf_counter() - started, str(error))
     except Exception as error:  # noqa: BLE001  any other exception is what this program looks for
         detail = f"{type(error).__name__}: {error}"[:300]
         return Outcome(form, "crash", time.perf_counter() - started, detail)
@@ -183,7 +231,7 @@ def growth() -> int:
 
 def table(outcomes: list[Outcome]) -> str:
     """Per format: inputs, verdicts, the slowest input."""
-    verdicts = ("ok", "problems", "file error", "crash", "hang")
+    verdicts = ("ok", "problems", "file error", "crash", "hang", "lost words")
     lines = [f"{'format':12} {'inputs':>8} " + " ".join(f"{name:>10}" for name in verdicts) + f" {'slowest ms':>11}"]
     for form in [each.name for each in FORMATS] + ["all"]:
         mine = [each for each in outcomes if form in (each.form, "all")]
@@ -213,10 +261,12 @@ def _deadline() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _verdict(items: Iterator[Conversation | Problem | InputFile]) -> str:
-    verdict, messages, has_problem = "ok", 0, False
+def _verdict(items: Iterator[Conversation | Problem | InputFile], wanted: frozenset[str]) -> str:
+    verdict, messages, has_problem, words = "ok", 0, False, set[str]()
     for item in items:
-        encode(item)
+        encoded = encode(item).decode()
+        if wanted and isinstance(item, Conversation):
+            words.update(WORD.findall(encoded))
         if isinstance(item, Conversation):
             _check(item)
             messages += len(item.messages)
@@ -228,7 +278,14 @@ def _verdict(items: Iterator[Conversation | Problem | InputFile]) -> str:
                 verdict = "problems"
     if not messages and not has_problem:
         raise AssertionError("nothing was read and nothing was said")
+    lost = sorted(wanted - words)
+    if lost and not has_problem:
+        raise LostWordsError(f"neither read nor said: {', '.join(lost[:8])}")
     return verdict
+
+
+class LostWordsError(Exception):
+    """Words of an input are neither in what was read nor is anything said of it."""
 
 
 def _check(conversation: Conversation) -> None:
@@ -300,7 +357,7 @@ def main() -> int:
     grown = growth() - before
     print(table(outcomes))
     print(f"{time.perf_counter() - started:.0f} s, memory grew by {grown / 2**20:.0f} MiB (limit {GROWTH >> 20})")
-    failed = [each for each in outcomes if each.verdict in ("crash", "hang")]
+    failed = [each for each in outcomes if each.verdict in ("crash", "hang", "lost words")]
     for outcome in failed[:20]:
         print(f"{outcome.form}: {outcome.verdict}: {outcome.detail}")
     return 1 if failed or grown > GROWTH else 0

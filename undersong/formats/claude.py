@@ -70,7 +70,7 @@ def _message(value: Any, ref: SourceRef, conversation: str, notes: SkipLog) -> M
         raise RecordError("a message without a known sender")
     blocks = [each for each in values.blocks(value.get("content")) if isinstance(each, dict)]
     _note_left_out(value, blocks, ref, notes)
-    text_blocks = [each for each in blocks if each.get("type", "text") == "text"]
+    text_blocks = values.said_blocks(blocks)
     text = values.text(text_blocks) or (value["text"] if isinstance(value.get("text"), str) else None)
     if text is None and not blocks:
         raise RecordError("a message without text")

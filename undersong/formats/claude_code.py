@@ -152,7 +152,7 @@ def _user(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, 
         author = sessions.tools.get(tool_results[0].call_id or "", "tool") if tool_results else "tool"
         text = "\n\n".join(result.text for result in tool_results)
         sessions.add(uuid, Message(id=uuid, author=author, role="tool", text=text, tool_results=tool_results, **fields))
-    text_blocks = [each for each in blocks if each.get("type") == "text"]
+    text_blocks = values.said_blocks(blocks)
     notes.blocks(blocks, fields["source_ref"], ("text", "tool_result"))
     user_text = values.text(text_blocks)
     if user_text is not None:
@@ -179,7 +179,7 @@ def _assistant(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessi
     if len(thoughts) > len(thinking):
         notes.add("thinking block without its text, not read", fields["source_ref"], len(thoughts) - len(thinking))
     notes.blocks(blocks, fields["source_ref"], _BLOCKS)
-    text = values.text([each for each in blocks if each.get("type") == "text"])
+    text = values.text(values.said_blocks(blocks))
     if message.get("model") == "<synthetic>":
         sessions.add(uuid, Message(id=uuid, author=CLIENT, role="system", text=text or "", **fields))
         return

@@ -78,7 +78,7 @@ class _ClaudeStream:
         calls = tuple(
             call for each in blocks if each.get("type") == "tool_use" and (call := values.tool_call(each)) is not None
         )
-        text = values.text([each for each in blocks if each.get("type") == "text"]) or ""
+        text = values.text(values.said_blocks(blocks)) or ""
         if not text and not calls:
             return  # a line with nothing but a thought, which belongs to the next
         self.last_words[log.id] = text or self.last_words.get(log.id, "")
@@ -93,7 +93,7 @@ class _ClaudeStream:
         for block in blocks:
             if block.get("type") == "tool_result" and (result := values.tool_result(block)) is not None:
                 log.answer(result, ref, time=time)
-        text = values.text([each for each in blocks if each.get("type") == "text"])
+        text = values.text(values.said_blocks(blocks))
         if text is not None:
             role = "participant" if line.get("parent_tool_use_id") else "user"
             log.say(role, text, ref, time=time, message_id=values.name(line.get("uuid")))

@@ -60,6 +60,7 @@ READ = frozenset(
     )
 )  # repeat what the messages say, or say what a model may call
 _EVENT = re.compile(r"gen_ai\.(?:(system|user|assistant|tool)\.message|choice)")
+_FIELD = re.compile(r"role|content|name|tool_call_id|finish_reason|contents\.\d+\..*|(?:message\.)?tool_calls\..*")
 _PARTS = frozenset(("text", "refusal", "tool_call", "tool_call_response", "reasoning"))
 _MESSAGE_KEYS = frozenset(("role", "parts", "content", "name", "finish_reason", "tool_calls"))
 NUMBERED = (
@@ -172,7 +173,8 @@ def _call(span: Any, ref: SourceRef, notes: SkipLog) -> tuple[str, ModelCall] | 
 def _is_read(name: str) -> bool:
     if name in READ or name in (*GROUPS, *MODELS, *NAMES) or name in dict(LISTS):
         return True
-    return any(pattern.fullmatch(name) for pattern, _ in NUMBERED)
+    matches = (match for pattern, _ in NUMBERED if (match := pattern.fullmatch(name)))
+    return any(_FIELD.fullmatch(match[2]) for match in matches)
 
 
 def _of_events(

@@ -246,5 +246,16 @@ def _tool(inner: str, call_id: str) -> tuple[ToolCall, ToolResult]:
         inputs.setdefault("path", shown[0])
     own = [code for _, code in _fences(after)]
     text = "\n".join(own or ([] if kind == "write" else outputs)) or after.strip()
+    kept_words = _words(f"{inputs} {text}")
+    if not _words(f"{summary} {body}") - _LAYOUT <= kept_words:
+        inputs["shown"] = "\n".join(part for part in (summary.strip(), body.strip()) if part)
     failed = True if label and label[1] == "Error" else None
     return ToolCall(name=name, id=call_id, input=inputs), ToolResult(text=text, call_id=call_id, is_error=failed)
+
+
+_LAYOUT = frozenset(("Tool", "use", "details", "summary", "Result", "Error", "Input", "Output"))
+_WORDS = re.compile(r"\w+")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORDS.findall(text))

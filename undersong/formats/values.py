@@ -122,6 +122,12 @@ def text(content: Any) -> str | None:
     return "\n\n".join(str(each) for each in texts) if texts else None
 
 
+def said_blocks(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The blocks that have a text, of whatever type, but those of tools."""
+    texts = (each for each in content if isinstance(each.get("text"), str))
+    return [each for each in texts if not str(each.get("type")).startswith("tool_")]
+
+
 def printed(value: Any) -> str:
     """A result as text: strings and text blocks as they are, anything else as JSON; blocks without words leave none."""
     words = text(value)
@@ -257,6 +263,7 @@ class SkipLog:
             yield Problem(what=f"{count} × {what}", where=first, kind="note")
 
 
+_STOPS = frozenset(".!?…")  # what a sentence of one word ends with
 _MARKS = frozenset((*DELETED, *EDITED))
 
 
@@ -266,7 +273,7 @@ def _has_words(value: Any) -> bool:
     while stack and seen < 10_000:
         inner, seen = stack.pop(), seen + 1
         if isinstance(inner, str):
-            if " " in inner.strip():
+            if " " in inner.strip() or inner.rstrip()[-1:] in _STOPS:
                 return True
         elif isinstance(inner, dict):
             stack += inner.values()
