@@ -2,7 +2,7 @@
 """Kill commands at random moments of their work, run them again, and compare what is left with an undisturbed run.
 
 usage: kills.py [--kills 400] [--seed 1] [--only audit,forget]
-Half of the kills are SIGKILL, half SIGTERM. A command is killed up to six times in a row, its store checked after
+Half of the kills are SIGKILL, half SIGTERM. A command is killed up to ten times in a row, its store checked after
 each, and then run to its end: the store's content, the report's bytes and the names of all files must be those of a run
 that nobody disturbed, and the temporary folder must be empty. Prints a table; exit 1 where anything differs.
 """
@@ -15,11 +15,13 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +35,7 @@ from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.transfer import export_records
 
 STORE = "here.db"
-IN_A_ROW = 6
+IN_A_ROW = 10
 CONVERSATIONS, LENGTH = 6, 8
 UNDERSONG = (sys.executable, "-m", "undersong")
 # how a killed process may end: 130 as after Ctrl-C, the signal itself before and after the program's own code runs
@@ -182,7 +184,7 @@ class Bench:
     def damages(self) -> list[str]:
         """What does not hold together now, and what was acknowledged and is lost."""
         path = self._folder / STORE
-        if not path.exists():
+        if not path.exists() or not _has_tables(path):
             return []
         with SQLiteStore(path, read_only=True) as store:
             wrong = list(problems(store))
@@ -222,6 +224,12 @@ class Bench:
             wrong.append(f"{len(set(now.records) ^ set(wanted.records))} records of the store")
         wrong += [f"{name} of the report" for name in wanted.report if now.report.get(name) != wanted.report[name]]
         return wrong + [f"what was forgotten is in {name}" for name in self.traces()]
+
+
+def _has_tables(path: Path) -> bool:
+    """Whether a store was begun: a process may be killed after it made the file and before anything is in it."""
+    with closing(sqlite3.connect(path)) as db:
+        return bool(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _without_times(record: bytes) -> bytes:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCH = Path(__file__).parent.parent / "bench"
 
 
@@ -21,3 +23,11 @@ def test_a_store_that_is_shared_survives_kills_of_its_writers_and_reader() -> No
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "none lost, none in part" in ran.stdout
+
+
+@pytest.mark.parametrize("commands", ["audit,watch,sweep", "monitor,import,merge,forget"])
+def test_a_command_that_was_killed_and_run_again_leaves_what_an_undisturbed_one_does(commands: str) -> None:
+    program = [sys.executable, str(BENCH / "kills.py"), "--kills", "10", "--seed", "4", "--only", commands]
+    ran = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "nothing lost, nothing twice, nothing left lying about" in ran.stdout

@@ -41,7 +41,7 @@ from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import Significance
 from undersong.pipeline.options import Options
 from undersong.pipeline.stages import AuditCorpus, AuditState, reads_all
-from undersong.routing.budget import RANKS
+from undersong.routing.budget import RANKS, BudgetCutoff
 from undersong.routing.route import load_policy
 from undersong.stores.protocol import Store
 
@@ -180,6 +180,11 @@ def _outcome_places(finding: Finding) -> Iterator[tuple[str, str]]:
         )
 
 
+def read_up_to(cut: BudgetCutoff) -> str:
+    """Where the budget ended, in words."""
+    return f"{RANKS[cut.rank]}, triage {cut.score:.3f} ({cut.why})"
+
+
 def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Significance) -> dict[str, Any]:
     resampling = {
         f"chance_{name}": value for name, value in msgspec.structs.asdict(options.effort or NO_RESAMPLING).items()
@@ -195,7 +200,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         "read": options.read,
         "recall": options.recall,
         "budget_share": options.budget_share,
-        "read_up_to": f"{RANKS[corpus.cut.rank]}, triage {corpus.cut.score:.3f} ({corpus.cut.why})",
+        "read_up_to": read_up_to(corpus.cut),
         "seed": options.seed,
         **(_paid_facts(options, judge) if asks_models(options.judge) else {}),
         "budget_usd": options.terms.budget,

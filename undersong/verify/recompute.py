@@ -37,6 +37,7 @@ TRANSCRIPTS = (f"is in {CONVERSATIONS}", CONVERSATIONS)  # how a missing row and
 RANK_TOLERANCE = 0.05  # a score that moves by .001 can pass many others with the same score
 AGREEMENT = "judge_agreement"  # among the parameters
 AGAIN = "does not come out again"
+RULE = "patterns/"  # what the hashes of rules are named by; their files end with .yaml
 
 
 def recompute_findings(content: Content, rules: Sequence[PatternRule]) -> Iterator[Discrepancy]:
@@ -66,6 +67,11 @@ def recompute_findings(content: Content, rules: Sequence[PatternRule]) -> Iterat
         for each in findings
     }
     yield from _findings(case.findings, again)
+    sought = {name.removeprefix(RULE) for name in case.hashes if name.startswith(RULE) and not name.endswith(".yaml")}
+    for pattern in sorted(sought - used.keys()):
+        yield Discrepancy(
+            what="was looked for, and case.json does not hold what came of it", where=f"pattern {pattern}"
+        )
     outcomes = {outcome.pattern: outcome for outcome in detection.outcomes}
     for outcome in case.outcomes:
         yield from _unlike(f"pattern {outcome.pattern}", "its outcome", outcome, outcomes.get(outcome.pattern))
@@ -139,6 +145,8 @@ def recompute_leads(content: Content) -> Iterator[Discrepancy]:
     for lead in others.values():
         what = "comes out of evaluations.jsonl, and leads.jsonl does not hold it"
         yield Discrepancy(what=what, where=f"lead {lead.rank} ({lead.agent})")
+    if [lead.rank for lead in case.leads] != sorted(lead.rank for lead in case.leads):
+        yield Discrepancy(what="is not in the order of the ranks", where="leads.jsonl")
 
 
 def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepancy]:
@@ -171,12 +179,24 @@ def recompute_counts(content: Content, manifest: Manifest) -> Iterator[Discrepan
             unread_sequences(rows, case.sequences) if case.sequences else None,
         ),
         "rows whose scores do not follow from the maps": (0, _not_mapped(rows, case.parameters)),
+        "read": (_reads_sequences(case.parameters), _reads_sequences(case.parameters) or bool(case.sequences)),
+        "judge's hash": (set(), _other_hashes(rows, case.parameters)),
         "inputs": (case.inputs, manifest.inputs),
         "parameters": (case.parameters, manifest.parameters),
         "hashes": (case.hashes, manifest.hashes),
     }
     for name, (reported, again) in facts.items():
         yield from _unlike("case.json", name, reported, again)
+
+
+def _reads_sequences(parameters: Mapping[str, Any]) -> bool:
+    return bool(parameters.get("read", "messages") != "messages")
+
+
+def _other_hashes(rows: Iterable[Row], parameters: Mapping[str, Any]) -> set[str | None]:
+    """The hashes under which rows name the report's judge, other than that of the report."""
+    name, own = parameters.get("judge"), parameters.get("judge_hash")
+    return {row.judge_hash for row in rows if row.judge == name and row.judge_hash != own}
 
 
 def _not_mapped(rows: Iterable[Row], parameters: Mapping[str, Any]) -> int:

@@ -12,6 +12,7 @@ import msgspec
 
 from undersong.core.text import text_hash
 from undersong.models import Case, Conversation, Message, Row
+from undersong.pipeline.case_builder import read_up_to
 from undersong.pipeline.options import Options, silent
 from undersong.pipeline.stages import AuditCorpus, ingest_and_scan, routed_threads
 from undersong.report.writer import CASE, CONVERSATIONS, EVALUATIONS
@@ -27,6 +28,7 @@ from undersong.verify.recompute import compare_conversation
 # of source_ref the folder is left out, since a report may be checked elsewhere than where it was made
 FACTS = ("position", "author", "agent", "role", "target", "time", "reply_to", "branch", "observed", "model", "latency",
          "tokens", "tool_calls", "tool_results", "thinking")  # fmt: skip
+OF_INPUTS = frozenset({"file", "record"})  # kinds of problems that only reading the inputs makes
 READ_FACTS = ("size", "source_format", "conversations", "messages", "skipped")  # of an input; its name may differ here
 LONG = frozenset({"tool_calls", "tool_results", "thinking"})  # named without their values
 Turn = Message | Row
@@ -53,9 +55,10 @@ def replay_inputs(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepa
         if set(corpus.conversations) != verdicts.keys():
             raise NotPossibleError("the conversations have other names here")
         yield from unknown(parts, corpus.conversations)
-        census = Census()
+        census, upgrades = Census(), Counter[str]()
         for thread in routed_threads(corpus, store, options):
             conversation = thread.conversation
+            upgrades.update(thread.thread.upgrades)
             for message in conversation.messages:
                 if row := rows.get((conversation.id, message.id)):
                     census.add(row, blank=not message.text.strip())
@@ -63,6 +66,8 @@ def replay_inputs(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepa
             yield from compare_conversation(
                 conversation, thread.scans, thread.thread, rows, verdicts[conversation.id], INPUTS, thread.routes
             )
+    if content.case.upgrades != dict(upgrades):
+        yield Discrepancy(what="whom thread signals raised does not come out of the inputs again", where=CASE)
     if content.case.missed != census.missed():
         yield Discrepancy(what="what the router left out does not come out of the inputs again", where=CASE)
 
@@ -77,14 +82,24 @@ def _reading(case: Case, corpus: AuditCorpus) -> Iterator[Discrepancy]:
             if one != two:
                 what = f"{name} does not agree with the input"
                 yield Discrepancy(what=what, where=entry.name, expected=_shown(two), found=_shown(one))
-    reported = Counter((problem.kind, problem.what) for problem in case.problems)
-    for (kind, what), number in (Counter((each.kind, each.what) for each in corpus.problems) - reported).items():
-        where = next(each.where for each in corpus.problems if (each.kind, each.what) == (kind, what))
-        yield Discrepancy(what=f"a problem of the inputs is not in the report: {what} ({number} ×)", where=where)
-    rate = case.parameters.get("audit_sample_rate")
-    if rate != corpus.rate:
-        what = "audit_sample_rate does not come out of the inputs again"
-        yield Discrepancy(what=what, where=CASE, expected=_shown(corpus.rate), found=_shown(rate))
+    yield from _problems(case, corpus)
+    for parameter, actual in (("audit_sample_rate", corpus.rate), ("read_up_to", read_up_to(corpus.cut))):
+        if (stated := case.parameters.get(parameter)) != actual:
+            what = f"{parameter} does not come out of the inputs again"
+            yield Discrepancy(what=what, where=CASE, expected=_shown(actual), found=_shown(stated))
+
+
+def _problems(case: Case, corpus: AuditCorpus) -> Iterator[Discrepancy]:
+    """Problems that were erased, and those that reading the inputs does not make."""
+    reported, actual = (Counter((each.kind, each.what) for each in every.problems) for every in (case, corpus))
+    places = {(each.kind, each.what): each.where for each in (*case.problems, *corpus.problems)}
+    for problem, number in (actual - reported).items():
+        what = f"a problem of the inputs is not in the report: {problem[1]} ({number} ×)"
+        yield Discrepancy(what=what, where=places[problem])
+    for problem, number in (reported - actual).items():
+        if problem[0] in OF_INPUTS:
+            what = f"a problem that the inputs do not have: {problem[1]} ({number} ×)"
+            yield Discrepancy(what=what, where=places[problem])
 
 
 def _forgotten(rows: Iterable[Row], inputs: Sequence[Path], options: Options) -> list[str]:
