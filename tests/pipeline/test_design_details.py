@@ -95,6 +95,11 @@ def test_a_distress_code_is_found_by_a_plain_search_in_the_markdown() -> None:
     assert plain("[CODE-Z: <b>]") == r"\[CODE-Z: \<b\>\]"
 
 
+@pytest.mark.parametrize("code", "BEGHIMO")
+def test_a_distress_code_that_no_rule_can_set_is_listed_as_such(code: str, undersong: Undersong) -> None:
+    assert "set by      no rule here" in undersong("rules", "show", f"CODE-{code}").out
+
+
 def test_the_report_names_the_session_context_vector_and_runs_one_rule_by_name(undersong: Undersong) -> None:
     ran = undersong("audit", "samples", "--no-chance", "--rule", "love_bombing_cycle", "--rule", "darvo_literal")
     assert ran.code == 0, ran.err
