@@ -264,7 +264,7 @@ def _deadline() -> Iterator[None]:
 def _verdict(items: Iterator[Conversation | Problem | InputFile], wanted: frozenset[str]) -> str:
     verdict, messages, has_problem, words = "ok", 0, False, set[str]()
     for item in items:
-        encoded = encode(item).decode()
+        encoded = encode(item).decode().replace("\\n", " ").replace("\\t", " ")
         if wanted and isinstance(item, Conversation):
             words.update(WORD.findall(encoded))
         if isinstance(item, Conversation):
