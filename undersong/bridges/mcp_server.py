@@ -17,13 +17,13 @@ from undersong import __version__
 from undersong.bridges import store_items
 from undersong.bridges.paging import DEFAULT, MOST, Item, QuotedPage, quoted_page, slice_of
 from undersong.errors import UndersongError, UsageError
-from undersong.models import Finding, Review, ReviewKind, ReviewVerdict, evidence_hash
+from undersong.models import Review, ReviewKind, ReviewVerdict
 from undersong.models.verdict import ClaimState
 from undersong.pipeline.audit import audit
 from undersong.pipeline.options import Options
 from undersong.stores.listing import ClaimQuery, ConversationQuery, FindingQuery, Page, SearchQuery
 from undersong.stores.protocol import Store, open_store
-from undersong.stores.reviewing import evidence_rows, pattern_of, reviewable
+from undersong.stores.reviewing import review_of, reviewable
 
 HOST = "127.0.0.1"  # and no other: whoever reaches the port can read everything
 LARGEST = 200 << 20  # bytes of a file or folder that `audit_path` reads
@@ -224,26 +224,8 @@ def reviewed(
     item = reviewable(store, kind, name)
     if item is None:
         raise UsageError(f"no {kind} '{name}' in the store", remedy=f"the tool `{kind}s` lists them with their ids")
-    rows = evidence_rows(store, item)
-    finding = item if isinstance(item, Finding) else None
-    return Review(
-        kind=kind,
-        id=name,
-        rule_hash=finding.rule_hash if finding else None,
-        evidence=evidence_hash(rows),
-        verdict=verdict,
-        reasons=tuple(reasons),
-        note=note,
-        reviewer=by[0],
-        at=by[1],
-        shown_score=True,
-        pattern=pattern_of(item),
-        level=finding.level if finding else None,
-        confidence=finding.confidence if finding else None,
-        agent=item.agent,
-        target=finding.target if finding else None,
-        rows=rows,
-    )
+    reviewer, at = by
+    return review_of(store, item, verdict, at, reasons=reasons, note=note, reviewer=reviewer, shown_score=True)
 
 
 def allowed_path(path: str, allowed: Sequence[Path]) -> Path:
