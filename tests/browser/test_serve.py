@@ -90,7 +90,8 @@ def every_page(client: Client) -> list[str]:
     lead = client.get("/api/v1/leads?limit=1").json["items"][0]["id"]
     claim = client.get("/claims").text.partition('href="/claims/')[2].partition('"')[0]
     return [
-        "/", "/review", "/findings", f"/findings/{finding}", "/findings?q=garden", "/findings?q=nothinghasthisword",
+        "/", "/review", "/review/figures", "/findings", f"/findings/{finding}", "/findings?q=garden",
+        "/findings?q=nothinghasthisword",
         "/leads", f"/leads/{lead}", "/claims", f"/claims/{claim}", "/agents", "/agent?name=talk-00001/ada",
         "/conversations", "/conversations?q=garden", "/conversation?id=talk-00001&at=3", "/compare",
         "/compare?by=agent", "/live", "/rules", "/rules/love_bombing", "/runs",
@@ -141,9 +142,9 @@ def test_a_moderator_decides_on_fifty_findings_with_keys_alone(browser: Browser,
             if number == 3:
                 page.keyboard.press("n")
                 page.keyboard.type("he jokes; c r u j are no keys in a note")
-                page.check("input[value='joke or fiction']")
                 page.fill("#reviewer", "Ida")
                 page.keyboard.press("Escape")
+                page.keyboard.press("2")  # the second reason
             if number == 5:
                 with page.expect_navigation():
                     page.keyboard.press("s")

@@ -17,7 +17,6 @@ from undersong.errors import UsageError
 from undersong.models import REASONS, REVIEW_VERDICTS, ReviewKind, ReviewVerdict, encode
 
 if TYPE_CHECKING:
-    from undersong.report.review_figures import ReviewFigures
     from undersong.stores.protocol import Store
     from undersong.stores.review_queue import Order, Pool, QueuePlace
     from undersong.stores.reviewing import Reviewable
@@ -151,6 +150,8 @@ def stats(store: str, as_json: bool) -> None:
     Reviews count by how they were drawn: one that came more often than others counts for less. What a person chose to
     review counts where all of its group is reviewed.
     """
+    from undersong.pipeline.review_standing import figures_of
+
     with existing_store(store) as opened_store:
         made = figures_of(opened_store)
     click.echo(encode(made)) if as_json else echo(figure_lines(made))
@@ -180,26 +181,6 @@ def export(target: str, labels: bool, store: str) -> None:
             for line in lines:
                 written.write(line + b"\n")
     click.echo(f"{counted(len(lines), 'label' if labels else 'review')}", err=True)
-
-
-def figures_of(store: Store) -> ReviewFigures:
-    """The figures over the reviews of a store."""
-    from undersong.report.review_figures import UnreviewedItem, figures
-    from undersong.stores.review_queue import candidates
-    from undersong.stores.reviewing import pattern_of
-
-    rest = [
-        UnreviewedItem(
-            pool=pool,
-            pattern=pattern_of(each.item),
-            level=getattr(each.item, "level", None),
-            confidence=getattr(each.item, "confidence", None),
-        )
-        for pool in POOLS
-        for each in candidates(store, pool)  # type: ignore[arg-type]
-        if not each.answered
-    ]
-    return figures(store.reviews(), rest)
 
 
 def _item(store: Store, name: str, where: str) -> Reviewable:

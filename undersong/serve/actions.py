@@ -61,7 +61,7 @@ def review(request: Request) -> Response:
         undo=address("/review", id=state.was) if state.was else "",
         shown=state.show,
         reveal=_with(state, show=True),
-        figures="",
+        again=bool(state.id),
     )
 
 

@@ -30,6 +30,8 @@ from undersong.monitor.monitor import Monitor
 from undersong.monitor.state import Observation
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.rulefile import RuleFile
+from undersong.pipeline.review_standing import figures_of
+from undersong.report.review_figures import ReviewFigures
 from undersong.serve.compare import compared
 from undersong.serve.decisions import Decision, decide
 from undersong.serve.forms import query_of
@@ -304,6 +306,8 @@ OPERATIONS = (
     Operation("POST", "/reviews", "decide", "Decide on a finding, a lead or a claim.", Review,
               lambda a: decide(a.library, a.body), body=Decision, status=201),
     Operation("GET", "/reviews/next", "nextReview", "What to decide on next.", DrawnFinding, _next_review),
+    Operation("GET", "/reviews/figures", "reviewFigures", "How many were right, by rule, level and confidence.",
+              ReviewFigures, lambda a: a.library.cached("figures", lambda: figures_of(a.library.store))),
     Operation("GET", "/compare", "compare", "Models or agents side by side.", tuple[GroupFigures, ...], _compare,
               CompareQuery),
     Operation("GET", "/rules", "listRules", "What is looked for.", tuple[RuleEntry, ...], _rules),

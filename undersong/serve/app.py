@@ -69,6 +69,7 @@ def _page_routes() -> list[Route]:
         "/agents": pages.agents, "/agent": pages.agent, "/compare": pages.compare, "/live": pages.live,
         "/rules": pages.rules, "/rules/{id}": pages.rule, "/runs": pages.runs, "/runs/{id}": pages.run,
         "/runs/{id}/report": pages.report, "/runs/{id}/{name}": pages.report, "/review": actions.review,
+        "/review/figures": pages.review_figures,
         "/audits/{id}": actions.audit, "/audits/{id}/events": actions.audit_events, "/live/events": actions.live_events,
         "/static/{hash}/{name}": pages.static,
     }  # fmt: skip

@@ -11,6 +11,7 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from undersong.errors import UndersongError
 from undersong.models import REASONS, Finding, Lead, LedgerClaim, Record
 from undersong.patterns.catalog import FOLDER, all_rules
+from undersong.pipeline.review_standing import figures_of
 from undersong.report.claims_view import WORDS
 from undersong.report.opening import finding_point
 from undersong.serve.agent_view import agent_page
@@ -30,6 +31,7 @@ from undersong.stores.listing import AgentQuery, ClaimQuery, ConversationQuery, 
 from undersong.stores.reviewing import evidence_places, standing
 
 ROWS = 40  # entries of a page for people
+POOL_TITLES = {"likely": "confidence .5 or more", "unlikely": "other findings", "lead": "leads", "claim": "claims"}
 REVIEWER = "undersong_reviewer"  # the cookie with the name that was given last
 SAID = {"confirmed": "Confirmed.", "rejected": "Rejected.", "unsure": "Noted as unsure."}
 
@@ -302,6 +304,14 @@ def live(request: Request) -> Response:
     store = site_of(request).library.store
     latest = store.latest_messages(max(0, store.latest_number() - 12), 12)
     return page(request, "live.html.j2", "/live", counts=store.counts(), messages=latest[::-1])
+
+
+def review_figures(request: Request) -> Response:
+    """What the decisions say so far."""
+    library = site_of(request).library
+    shown = library.cached("figures", lambda: figures_of(library.store))
+    titles = {rule.pattern: rule.file.title for rule in all_rules() if rule.pattern == rule.id}
+    return page(request, "figures.html.j2", "/review", f=shown, titles=POOL_TITLES | titles)
 
 
 def rules(request: Request) -> Response:
