@@ -45,9 +45,8 @@ def test_every_command_of_the_table_is_there_and_is_explained_by_its_own_help() 
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
         assert command.help, name
-        assert isinstance(command, click.Group) or (command.epilog or "").startswith("\b\nExamples:\n  undersong "), (
-            name
-        )
+        assert isinstance(command, click.Group) or (command.epilog or "").startswith("\b\nExamples:\n  "), name
+        assert isinstance(command, click.Group) or f"undersong {name}" in (command.epilog or ""), name
     assert sum(map(len, COMMANDS.values())) == len(VERBS)
 
 

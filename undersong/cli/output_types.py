@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from undersong.judges.llm.pricing import Price
 from undersong.models import (
     Bypass,
     Emerging,
     Finding,
+    Lead,
     LedgerClaim,
     Level,
     Missed,
     RepeatedFailure,
+    Review,
+    ReviewKind,
     SignalBand,
     Spending,
     Tier,
 )
+from undersong.models.review import DrawnBy
 from undersong.models.verdict import ClaimState, LedgerKind, Profile
 from undersong.pipeline.agent_profile import Profile as AgentHistoryProfile
 from undersong.report.coverage import Coverage
@@ -294,3 +298,29 @@ class PriceList(TypedDict):
 
 
 SettingValue = TypedDict("SettingValue", {"value": Any, "from": str})
+
+
+class DoctorLine(TypedDict):
+    """A thing that was tried; ``missing`` is an option that is not there."""
+
+    name: str
+    state: Literal["ok", "missing", "failed"]
+    detail: str
+    remedy: str
+
+
+class _DrawnFacts(TypedDict):
+    kind: ReviewKind
+    id: str
+    drawn: DrawnBy
+    propensity: float | None
+    pool: int | None
+    stale: Review | None
+
+
+class DrawnLine(_DrawnFacts, total=False):
+    """What is to be reviewed next, under the key of its kind, how it was drawn, and a review that no longer fits."""
+
+    finding: Finding
+    lead: Lead
+    claim: LedgerClaim

@@ -50,10 +50,11 @@ def output_schemas() -> tuple[OutputSchema, ...]:
     from undersong.cli import output_types as printed
     from undersong.judges.llm.judge_check import ModelCheck
     from undersong.judges.measurement import Calibration, Shift
-    from undersong.models import Finding, Lead, Row
+    from undersong.models import Finding, Lead, Review, Row
     from undersong.pipeline.cost_table import CostTable
     from undersong.pipeline.planning import AuditPlan
     from undersong.report.groups import GroupShare
+    from undersong.report.review_figures import ReviewFigures
     from undersong.report.schemas import FILES, OutputSchema
     from undersong.stores.transfer import ExportRecord
 
@@ -79,6 +80,10 @@ def output_schemas() -> tuple[OutputSchema, ...]:
         OutputSchema("judge validate --json", Calibration, lines=False, what="a judge against labels"),
         OutputSchema("judge repeat --json", Shift, lines=True, what="two readings compared"),
         OutputSchema("prices --json", printed.PriceList, lines=False, what="prices and their lists"),
+        OutputSchema("review next --json", printed.DrawnLine, lines=True, what="what to review next"),
+        OutputSchema("review set --json", Review, lines=True, what="a review that was kept"),
+        OutputSchema("review stats --json", ReviewFigures, lines=False, what="how many are right"),
+        OutputSchema("doctor --json", printed.DoctorLine, lines=True, what="a thing that was tried"),
         OutputSchema("config --json", dict[str, printed.SettingValue], lines=False, what="settings and their files"),
     )
     return (*FILES, *commands)
