@@ -102,3 +102,14 @@ def test_a_messengers_zip_with_pictures_is_read_and_they_are_counted(tmp_path: P
         "1 × picture, recording or deleted message, which the export leaves out",
         "1 member of another ending, not read: 00000001-PHOTO.jpg",
     ]
+
+
+def test_transcripts_of_scout_keep_their_ids_and_models() -> None:
+    """The sample was written by inspect-scout 0.6."""
+    pytest.importorskip("pyarrow")
+    result = outcome(SAMPLES / "openai" / "scout.parquet")
+    assert [each.id for each in result.conversations] == ["t0", "t1", "t2"]
+    assert [(message.role, message.text, message.model) for message in result.conversations[1].messages] == [
+        ("user", "is pump 1 dry?", None),
+        ("assistant", "It is.", "m-small"),
+    ]

@@ -30,9 +30,8 @@ _ALONE: tuple[tuple[str, Role, type | tuple[type, ...]], ...] = (
 )
 _ANSWERS = ("output", "choices", "completion", "response", "chosen", "preferred_output")
 _REJECTED = ("rejected", "non_preferred_output")
-_RECORD_KEYS = frozenset(
-    (*_LISTS, *_AROUND, *(key for key, *_ in _ALONE), *_ANSWERS, *_REJECTED, "id", "conversation_id", "model")
-)
+_IDS = ("conversation_id", "id", "transcript_id", "custom_id")  # the last two: Scout's transcripts, batches
+_RECORD_KEYS = frozenset((*_IDS, *_LISTS, *_AROUND, *(key for key, *_ in _ALONE), *_ANSWERS, *_REJECTED, "model"))
 _TURN = re.compile(r"(?:\A|\n\n)(Human|Assistant|System): ?")  # of preference data that is written as one text
 
 
@@ -97,7 +96,7 @@ def _record(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]
         parts += [part._replace(branch="rejected") for part in rejected]
     if not parts:
         notes.add(EMPTY, ref)
-    own_id = values.name(value.get("conversation_id")) or values.name(value.get("id")) or fallback
+    own_id = next((name for key in _IDS if (name := values.name(value.get(key)))), fallback)
     model = values.string(value.get("model")) or _model_of(value)
     yield from _conversation(own_id, parts, ref, model, notes)
 
