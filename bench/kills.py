@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,10 +32,12 @@ from corpora import generated
 
 from undersong.models import encode
 from undersong.stores.integrity import problems
+from undersong.stores.reviewing import review_of
 from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.transfer import export_records
 
 STORE = "here.db"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 IN_A_ROW = 10
 CONVERSATIONS, LENGTH = 6, 8
 UNDERSONG = (sys.executable, "-m", "undersong")
@@ -65,11 +68,16 @@ def corpus(folder: Path) -> None:
 
 
 def audited(folder: Path, name: str = STORE) -> None:
-    """A store of an audit."""
+    """A store of an audit, in which somebody reviewed what there is."""
     corpus(folder)
     command = (*UNDERSONG, "audit", "in.jsonl", "--store", name, "--out", "first", "--draws", "9")
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     shutil.rmtree(folder / "first")
+    with SQLiteStore(folder / name) as store:
+        for minute, item in enumerate([*store.findings(), *store.leads()]):
+            store.add_review(
+                review_of(store, item, "unsure", NOON + timedelta(minutes=minute), note="both readings fit")
+            )
 
 
 def exported(folder: Path) -> None:
