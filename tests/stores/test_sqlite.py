@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -22,6 +24,7 @@ from undersong.stores.listing import FindingQuery, SearchQuery
 from undersong.stores.protocol import AgentSweep
 from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.sqlite.connection import MIGRATIONS, run_migration
+from undersong.stores.sqlite.seals import Sealer
 
 from .deeds import NOON, answer, make_finding, row, scans, talk
 
@@ -64,6 +67,7 @@ import sys
 from pathlib import Path
 from undersong.models import Conversation, ThreadScan
 from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.sqlite.seals import Sealer
 store = SQLiteStore(Path(sys.argv[1]))
 store.put_conversation(Conversation(id="theirs", source_format="jsonl"), (), ThreadScan(conversation="theirs"))
 print("held", flush=True)
@@ -203,6 +207,26 @@ def test_what_was_forgotten_is_in_no_byte_of_the_files(tmp_path: Path) -> None:
         assert opened.search(SearchQuery(words="quarrystone")).total == 0
         files = [file.read_bytes().lower() for file in tmp_path.iterdir()]
         assert not any(secret.lower().encode() in file or b"quarrystone" in file for file in files)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_in_the_middle_of_a_write_waits_for_its_end(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    before = signal.signal(number, signal.default_int_handler)
+    count = Sealer._count
+
+    def interrupted(sealer: Sealer, *arguments: object) -> None:
+        os.kill(os.getpid(), number)
+        count(sealer, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Sealer, "_count", interrupted)
+    with SQLiteStore(store.path) as another:
+        with pytest.raises(KeyboardInterrupt):
+            another.put_answers([("c1", answer())])
+        assert another.answers("c1", "j1") == {"m0": answer()}
+    signal.signal(number, before)
+    assert list(store.integrity_errors()) == []
 
 
 def test_an_erasure_that_was_killed_before_the_bytes_were_gone_is_ended_by_the_next_run(
@@ -363,6 +387,7 @@ import sys
 from pathlib import Path
 from undersong.models import Row
 from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.sqlite.seals import Sealer
 path, who = Path(sys.argv[1]), sys.argv[2]
 with SQLiteStore(path) as store:
     for n in range(200):

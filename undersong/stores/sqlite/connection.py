@@ -14,6 +14,7 @@ from typing import Self
 
 import msgspec
 
+from undersong.core.signals import uninterrupted
 from undersong.errors import StoreError
 from undersong.models import Row
 from undersong.rows.binary import pack
@@ -72,7 +73,7 @@ def open_database(path: Path) -> tuple[sqlite3.Connection, LockQueue]:
     try:
         version_of(db, path)
         queue = LockQueue(path)
-        with queue.exclusive():
+        with uninterrupted(), queue.exclusive():
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA wal_autocheckpoint = 0")  # only in turn
             _migrate(db, path)
@@ -320,7 +321,7 @@ class Database:
         if self._read_only:
             raise StoreError("is open for reading only", where=str(self.path), remedy="open it for writing")
         with self._translated(), self._lock_queue.exclusive():
-            with transaction(self._db, "BEGIN IMMEDIATE"), self._sealer.renewed():
+            with uninterrupted(), transaction(self._db, "BEGIN IMMEDIATE"), self._sealer.renewed():
                 yield self._db
             self._checkpoint()
         self._refuse_if_gone(self._file)
