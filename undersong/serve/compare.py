@@ -11,6 +11,7 @@ from undersong.serve.library import Library
 from undersong.stores.reviewing import evidence_places
 from undersong.stores.sqlite.browsing import GroupBy, ScoreFigures
 
+STALE = 60.0  # seconds: the figures of a minute ago are as good
 SHOWN = 100  # models or authors; the others are counted
 FEW = 30  # scored messages below which a share says little, and says so
 
@@ -58,7 +59,7 @@ class ComparedGroup:
 
 def compared(library: Library, group: GroupBy) -> tuple[ComparedGroup, ...]:
     """The groups, the most messages first; worked out once for each state of the store."""
-    return library.cached(f"compare {group}", lambda: tuple(_groups(library, group)))
+    return library.cached(f"compare {group}", lambda: tuple(_groups(library, group)), stale=STALE)
 
 
 def _groups(library: Library, group: GroupBy) -> Iterator[ComparedGroup]:

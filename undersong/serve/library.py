@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
+from undersong.errors import StoreError
 from undersong.models import SequenceReading, SessionVerdict
 from undersong.patterns.catalog import all_rules
 from undersong.report.finding_view import RuleWords, rule_words
@@ -15,6 +17,14 @@ from undersong.serve.settings import ServeSettings
 from undersong.stores.sqlite.browsing import BrowsingStore
 
 T = TypeVar("T")
+
+
+class CachedValue(NamedTuple):
+    """A value, the version of the store that it is of, and when it was made."""
+
+    version: int
+    made: float
+    value: object
 
 
 class Library:
@@ -27,7 +37,9 @@ class Library:
         self._opened: list[BrowsingStore] = []
         self._watch: BrowsingStore | None = None
         self._writer: BrowsingStore | None = None
-        self._cached: dict[str, tuple[int, object]] = {}
+        self._cached: dict[str, CachedValue] = {}
+        self._refreshing: set[str] = set()
+        self._closed = False
 
     @property
     def store(self) -> BrowsingStore:
@@ -51,17 +63,46 @@ class Library:
                 self._watch = self._open()
             return self._watch.data_version()
 
-    def cached(self, name: str, compute: Callable[[], T]) -> T:
-        """What ``compute`` gives, worked out again only when the store has changed."""
+    def cached(self, name: str, compute: Callable[[], T], stale: float = 0.0) -> T:
+        """What ``compute`` gives, worked out again only when the store has changed.
+
+        For ``stale`` seconds the value of before is given while a thread works out the new one: a store that others
+        write to changes several times a second.
+        """
         version = self.version()
         with self._lock:
             stored = self._cached.get(name)
-        if stored is not None and stored[0] == version:
-            return cast("T", stored[1])
-        value = compute()
+        if stored is not None and stored.version == version:
+            return cast("T", stored.value)
+        if stored is not None and time.monotonic() - stored.made < stale:
+            self._refresh(name, compute)
+            return cast("T", stored.value)
+        return self._computed(name, compute)
+
+    def _computed(self, name: str, compute: Callable[[], T]) -> T:
+        version, value = self.version(), compute()
         with self._lock:
-            self._cached[name] = version, value
+            self._cached[name] = CachedValue(version, time.monotonic(), value)
         return value
+
+    def _refresh(self, name: str, compute: Callable[[], object]) -> None:
+        """Work it out in a thread, one at a time."""
+        with self._lock:
+            if name in self._refreshing or self._closed:
+                return
+            self._refreshing.add(name)
+
+        def work() -> None:
+            try:
+                self._computed(name, compute)
+            except StoreError:
+                return  # whoever asks when the old value is too old is told
+            finally:
+                self._release()
+                with self._lock:
+                    self._refreshing.discard(name)
+
+        threading.Thread(target=work, name=f"undersong-{name}", daemon=True).start()
 
     def judge_hash(self) -> str:
         """The judge with the most rows, whose scores the pages show; "" without any."""
@@ -84,9 +125,18 @@ class Library:
         readings = (run.readings.get(reading_id) for run in self.runs.all()) if reading_id else ()
         return next((each for each in readings if each is not None), None)
 
+    def _release(self) -> None:
+        """Close the connection of a thread that ends."""
+        opened: BrowsingStore | None = getattr(self._threads, "store", None)
+        with self._lock:
+            if opened is not None and opened in self._opened:
+                self._opened.remove(opened)
+                opened.close()
+
     def close(self) -> None:
         """Release every connection."""
         with self._lock:
+            self._closed = True
             for opened in (*self._opened, self._writer):
                 if opened is not None:
                     opened.close()

@@ -30,6 +30,7 @@ from undersong.serve.transcripts import transcript_page
 from undersong.stores.listing import AgentQuery, ClaimQuery, ConversationQuery, FindingQuery, LeadQuery, SearchQuery
 from undersong.stores.reviewing import evidence_places, standing
 
+STALE = 10.0  # seconds for which a list that counts everything may be that of before
 ROWS = 40  # entries of a page for people
 POOL_TITLES = {"likely": "confidence .5 or more", "unlikely": "other findings", "lead": "leads", "claim": "claims"}
 REVIEWER = "undersong_reviewer"  # the cookie with the name that was given last
@@ -276,7 +277,7 @@ def agents(request: Request) -> Response:
     if name or after:
         listed = library.store.list_agents(AgentQuery(name=name or None), after or None, ROWS)
     else:  # every agent is counted for it
-        listed = library.cached("agents", lambda: library.store.list_agents(limit=ROWS))
+        listed = library.cached("agents", lambda: library.store.list_agents(limit=ROWS), stale=STALE)
     return page(request, "agents.html.j2", "/agents", page=listed, query={"name": name, "after": after})
 
 
@@ -331,7 +332,7 @@ def rule(request: Request) -> Response:
 
 
 def _by_pattern(library: Library) -> Counter[str]:
-    return library.cached("by pattern", lambda: Counter(library.store.pattern_counts()))
+    return library.cached("by pattern", lambda: Counter(library.store.pattern_counts()), stale=STALE)
 
 
 def runs(request: Request) -> Response:
