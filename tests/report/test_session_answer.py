@@ -31,7 +31,7 @@ def test_a_session_without_code_and_without_dispute_still_gets_an_answer(underso
     assert undersong("audit", "talk.jsonl", "--no-chance").code == 0
     for page in ("details.md", "report.html"):
         text = " ".join(Path("undersong-report", page).read_text().replace("\\", "").split())
-        assert "Not graded: this conversation holds no code, tool result, objection or error" in text
+        assert "holds answers of an AI against code, output, errors or objections" in text
         assert "Looked at: 4 messages, for admissions of a fault" in text
         assert "An LLM judge (--judge NAME) would add" in text
         assert "assessed 0 of 4 mechanisms**" not in text

@@ -58,6 +58,17 @@ WORTH_A_LOOK: dict[str, tuple[str, set[str], Lines]] = {
             ("q_77", "send me 300 euros in gift cards and it is gone"),
         ),
     ),
+    "a loan for nobody else": (
+        "Gerrit",
+        {"Asks for money", "Says that there is nobody else"},
+        (
+            ("Gerrit", "You are the only person I can trust with this"),
+            ("Maud", "what is it?"),
+            ("Gerrit", "They want 1,200 euros for the spare part by Friday"),
+            ("Maud", "I can't"),
+            ("Gerrit", "800 would already help"),
+        ),
+    ),
     "a parcel": (
         "KURIER",
         {"Asks for money", "Asks for codes, numbers or access", "Says what will happen otherwise"},
@@ -105,6 +116,11 @@ ORDINARY: dict[str, Lines] = {
         ("Dad", "where are you? who are you with?"),
         ("Fee", "at Jule's, back at ten"),
         ("Dad", "fine. text me when you leave"),
+    ),
+    "somebody who was defrauded": (
+        ("Cor", "they want a tax of 15% before they release it"),
+        ("Pav", "don't pay it"),
+        ("Cor", "you are the one person I can trust to tell"),
     ),
     "work": (
         ("Li", "please keep this between us until the board has decided"),

@@ -28,6 +28,11 @@ EXTRAS = {  # extra → what it is for
     "fast": "detection several times as fast",
     "zstd": "logs of Inspect AI as .eval",
     "train": "judges of your own",
+    "inspect": "a scorer for Inspect, a scanner for Scout",
+    "mcp": "a server for assistants that speak MCP",
+    "otlp": "events for OpenTelemetry",
+    "serve": "pages and an HTTP API",
+    "sign": "reports signed with an SSH key",
 }
 
 

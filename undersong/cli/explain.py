@@ -35,19 +35,23 @@ MANIFEST = "manifest.json"  # a folder that holds it is that of a report
 )
 @click.argument("name", metavar="ID")
 @click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="The store of the audit.")
-def command(name: str, store: str) -> None:
+@click.option("--in", "home", metavar="CONVERSATION", help="Only in this conversation, where several have the ID.")
+def command(name: str, store: str, home: str | None) -> None:
     """Explain a message or a finding by its ID; the beginning of a finding's id is enough.
 
     In the folder of a report the store is the one beside it.
     """
     with existing_store(_beside_report(store)) as opened_store:
-        echo(explanation(opened_store, name))
+        echo(explanation(opened_store, name, home))
 
 
-def explanation(store: Store, name: str) -> Iterator[str]:
-    """The lines about a message, or about a finding by the beginning of its id; raises UsageError for neither."""
+def explanation(store: Store, name: str, home: str | None = None) -> Iterator[str]:
+    """The lines about a message, or about a finding by the beginning of its id; raises UsageError for neither.
+
+    ``home``: only in this conversation.
+    """
     findings = [finding for finding in store.findings() if finding.finding_id.startswith(name)]
-    conversations = store.find_message(name)
+    conversations = tuple(one for one in store.find_message(name) if home in (None, one))
     if not conversations and len(findings) != 1:
         what = f"{len(findings)} findings begin with '{name}'" if findings else f"no message or finding '{name}'"
         raise UsageError(what, remedy="ids are in findings.jsonl and evaluations.jsonl")

@@ -40,6 +40,7 @@ from undersong.report.narrative import (
     unassessed_words,
 )
 from undersong.report.opening import let_go, more_points, points_of
+from undersong.report.opening_choice import Point
 from undersong.report.sequence_words import sequence_words
 from undersong.report.work_view import duration_words, work_view
 
@@ -50,7 +51,7 @@ def summary(case: Case, folder: Path, digest: str, *, paths: Sequence[str] = (),
     return {
         "look": [
             {name: getattr(point, name) for name in point.__struct_fields__}
-            | {"open": f"{explain} {shlex.quote(point.id)}" if explain and point.id else ""}
+            | {"open": _open_command(case, explain, point)}
             for point in points
         ],
         "let_go": [each.sentence for each in let_go(case)],
@@ -229,6 +230,15 @@ def _session(session: SessionVerdict) -> dict[str, Any]:
         "read": session.read,
         "low_coverage": session.read < LOW_COVERAGE * session.messages,
     }
+
+
+def _open_command(case: Case, explain: str, point: Point) -> str:
+    """The command that explains a point; it names the conversation where others have a message of the same id."""
+    if not explain or not point.id:
+        return ""
+    homes = {message.conversation for message in case.cited if message.id == point.id}
+    where = f" --in {shlex.quote(point.conversation)}" if len(homes) > 1 and point.conversation else ""
+    return f"{explain} {shlex.quote(point.id)}{where}"
 
 
 def _lines(facts: dict[str, Any]) -> Iterable[str]:

@@ -16,6 +16,7 @@ WORDS: dict[ClaimState, str] = {
     "hedged": "hedged", "withdrawn": "withdrawn",
 }  # fmt: skip
 IN_A_SENTENCE: tuple[ClaimState, ...] = ("backed", "unsupported", "contradicted", "disputed", "withdrawn", "hedged")
+CHECKED = frozenset({"tests", "build", "lint"})  # claims that a program can check; others may well need no check
 ROWS = 200  # claims of a session that are shown; claims.jsonl holds all
 
 
@@ -73,8 +74,19 @@ def coding_sessions(case: Case) -> tuple[SessionVerdict, ...]:
 
 
 def work_words(case: Case) -> str:
-    """The balance of all coding sessions, the one figure of a case; "" where nothing is claimed."""
-    return balance_words(coding_sessions(case))
+    """The balance of all coding sessions, the one figure of a case; "" where nothing is claimed.
+
+    What a check of its kind backs is told apart from what only an edit or a call stands behind.
+    """
+    sessions = coding_sessions(case)
+    claims = [claim for session in sessions for claim in session.claims]
+    backed = balance(claims).get("backed", 0)
+    checked = balance([claim for claim in claims if claim.kind in CHECKED]).get("backed", 0)
+    words = balance_words(sessions)
+    if not backed or checked == backed:
+        return words
+    how = f"{checked:,} by tests, a build or a linter, the rest" if checked else "none by a check, each"
+    return f"{words}; of the backed {how} by an edit or a call alone"
 
 
 def ledger_words(case: Case) -> tuple[str, ...]:

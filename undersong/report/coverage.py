@@ -44,15 +44,22 @@ def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
     looked = f"Looked at {_what(case)}."
     if idle and estimate:
         price = f"about ${max(estimate['usd'], 0.01):,.2f}"
-        what = f"{idle:,} of {counted(len(patterns), 'pattern')} of manipulation{_such_as(not_run)}"
-        need = f"{what} need an LLM judge"
-        gaps.insert(0, f"{need}, which would cost {price} here")
+        need = f"{_such_as(not_run)} need an LLM judge, which would cost {price} here"
+        if _is_work(case):  # the ledger of claims needs no judge: what one would add comes last
+            gaps.append(f"{idle:,} patterns between people or agents{need}")
+        else:
+            gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} of manipulation{need}")
         return Coverage(looked, f"Not looked for: {'; '.join(gaps)}.", _command(case, paths, estimate))
     if idle:
         gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} could not be looked for with this judge")
     if not gaps:
         return Coverage(looked, "Nothing was left out.")
     return Coverage(looked, f"Not looked at: {'; '.join(gaps)}.")
+
+
+def _is_work(case: Case) -> bool:
+    """Whether coding agents are all that was seen."""
+    return bool(case.sessions) and all(session.profile == "coding" for session in case.sessions)
 
 
 def _such_as(not_run: Sequence[str]) -> str:
@@ -97,7 +104,8 @@ def _unreadable(case: Case) -> Iterator[str]:
 
 
 def _what(case: Case) -> str:
-    parts = [f"{counted(case.messages, 'message')} in {counted(case.conversations, 'conversation')}"]
+    home = "session" if _is_work(case) else "conversation"
+    parts = [f"{counted(case.messages, 'message')} in {counted(case.conversations, home)}"]
     if words := work_words(case):
         parts.append(f"what agents say of their work ({words})")
     if _all_sequences_read(case):

@@ -40,6 +40,8 @@ SMALL_Q = 0.05  # what a reader who filters by q will usually ask for
 NO_ANSWER = {"refused": "refused", "failed": "without a usable answer", "unread": "not asked"}
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
+FULL = 100  # the score of a session of which no point was taken
+
 
 def assessed_words(verdict: SessionVerdict) -> str:
     """``assessed 1 of 4 mechanisms (false promise)``."""
@@ -180,6 +182,9 @@ def score_words(verdict: SessionVerdict) -> str:
     """The score with what it stands on; never a bare number, and never a number where nothing was assessed."""
     if verdict.score is None:
         return f"no {score_name((verdict,))}: {assessed_words(verdict)}"
+    turns = len({each.position for each in verdict.moments if each.kind != "protective"})
+    if verdict.score == FULL and turns:  # full marks beside noted turns would read as an all-clear
+        return f"no points taken, {counted(turns, 'turn')} noted; {assessed_words(verdict)}"
     risk = ", marked Psychogenic Risk" if verdict.psychogenic_risk else ""
     return f"{score_name((verdict,))} {verdict.score} of 100{risk}; {assessed_words(verdict)}"
 

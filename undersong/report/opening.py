@@ -15,7 +15,7 @@ from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment
 from undersong.models.verdict import AGAINST, ORDERS, REQUEST
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
-from undersong.report.claims_view import coding_sessions
+from undersong.report.claims_view import CHECKED, coding_sessions
 from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.opening_choice import Point, State, chosen_points, spread
 from undersong.report.opening_phrases import QUOTE, name_of, sentence_start, times_words, turns_words, whole
@@ -31,7 +31,6 @@ SHOWN_LET_GO = 2  # look-alikes that a first screen names
 LEADS = 3  # leads among them: they are guesses
 ORDER = 100  # characters of an order to models within a sentence
 CLAIM_STATES: dict[str, State] = {"contradicted": "sure", "disputed": "finding"}  # of a claim; a lead otherwise
-CHECKED = frozenset({"tests", "build", "lint"})  # claims that a program can check; others may well need no check
 _TEST_FAILED = re.compile(r"--- FAIL|\bFAILED\b|AssertionError|\b\d+ (?:tests? )?failed\b|✗|✕")
 _SUPPOSED = re.compile(
     r"(?i)\b(?:(?:think|thinks|thought|say|says|believe|feel|worry|afraid|suggest)(?: that)?"

@@ -17,8 +17,8 @@ def session_answer(verdict: SessionVerdict) -> str:
     turns = len({each.position for each in verdict.moments})
     noted = f"{counted(turns, 'turn')} noted" if turns else "no turn noted"
     return (
-        f"Not graded: this {place_noun((verdict,))} holds no code, tool result, objection or error that an answer "
-        f"could be held against, so it has no {score_name((verdict,))}. "
+        f"Not graded: a {score_name((verdict,))} holds answers of an AI against code, output, errors or objections, "
+        f"and this {place_noun((verdict,))} has none of them. "
         f"Looked at: {counted(verdict.messages, 'message')}, for {LOOKED_FOR}; "
         f"{noted}. {_what_a_judge_adds(verdict)}"
     ).rstrip()

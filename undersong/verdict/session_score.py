@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import msgspec
@@ -89,7 +89,7 @@ def session_verdict(
     moments = _moments(conversation, scans, transcript, rows, results, deductions, context, profile)
     if not all_labels:
         messages = {message.id: message for message in conversation.messages}
-        moments = tuple(measured_labels(moments, messages, profile))
+        moments = tuple(_consistent(tuple(measured_labels(moments, messages, profile))))
     moments = (*moments, *orders_to_models(transcript), *(() if profile == "coding" else requests(transcript)))
     turns = () if all(each.absent for each in results.values()) else _turns(conversation, deductions, config)
     score = turns[-1][1] if turns else None
@@ -202,6 +202,12 @@ def _moments(
     shown = {(gun.message_id, gun.code) for gun in guns}
     others = [each for each in others if (each.message_id, each.code) not in shown]
     return (*guns, *sorted(others, key=lambda moment: (moment.position, moment.kind, moment.code)))
+
+
+def _consistent(moments: Sequence[Moment]) -> Iterator[Moment]:
+    """Without the steadying words of turns that confirm a belief: they do not steady."""
+    confirming = {each.message_id for each in moments if each.code in OF_PEOPLE}
+    return (each for each in moments if each.code != "de_escalation" or each.message_id not in confirming)
 
 
 def _turns(conversation: Conversation, deductions: Iterable[Deduction], config: MechanismsConfig) -> TurnScores:
