@@ -91,6 +91,11 @@ def test_a_second_run_is_refused_until_the_first_is_gone_even_killed(store: SQLi
     assert store.conversation("c1")[0] == mine
 
 
+def test_a_lock_that_is_held_leaves_nothing_for_a_kill_to_leave_behind(store: SQLiteStore) -> None:
+    store.put_conversation(talk("hello"), *scans(talk("hello")))
+    assert not list(store.path.parent.glob("*-journal"))
+
+
 def test_a_closed_store_lets_the_next_one_write(tmp_path: Path) -> None:
     link = tmp_path / "link.db"
     link.symlink_to(tmp_path / "undersong.db")

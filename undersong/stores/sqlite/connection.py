@@ -196,7 +196,7 @@ class WriterLock:
         if self._db is not None:
             return
         db = sqlite3.connect(self._path, timeout=0, isolation_level=None)
-        if not _locked(db):
+        if not _locked(db, "PRAGMA journal_mode = OFF"):  # or a killed run leaves a journal beside the lock
             db.close()
             remedy = "wait until it has ended, or name another file with --store"
             raise StoreError("another audit is using it", where=str(self._store), remedy=remedy)
@@ -245,9 +245,10 @@ class LockQueue:
         self._db.close()
 
 
-def _locked(db: sqlite3.Connection) -> bool:
+def _locked(db: sqlite3.Connection, *first: str) -> bool:
     try:
-        db.execute("BEGIN EXCLUSIVE")
+        for statement in (*first, "BEGIN EXCLUSIVE"):
+            db.execute(statement)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
             raise
