@@ -106,6 +106,7 @@ def _observation(
     answers = observation.get("results") if isinstance(observation, dict) else None
     for answer, place in elements(answers if isinstance(answers, list) else (), ref, "observation", "results"):
         if not isinstance(answer, dict):
+            notes.add("answer of a tool that is not an object, not read", place)
             continue
         call = values.name(answer.get("source_call_id"))
         text = values.printed(answer.get("content"))
