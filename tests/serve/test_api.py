@@ -126,6 +126,23 @@ def test_decisions_are_kept_with_how_they_were_drawn_and_the_next_one_is_another
     assert client.get(f"{API}/reviews").json["total"] == 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "verdicts"), [("finding", ["rejected", "confirmed"]), ("lead", ["unsure", "rejected"])]
+)
+def test_a_page_shows_the_verdict_of_each_who_decided(client: Client, kind: str, verdicts: list[str]) -> None:
+    one = client.get(f"{API}/{kind}s?limit=1").json["items"][0]
+    name = one["finding_id"] if kind == "finding" else one["id"]
+    for reviewer, verdict in zip(("Ida", "Bo<b>"), verdicts, strict=True):
+        body = {"kind": kind, "id": name, "verdict": verdict, "reviewer": reviewer, "note": f"{reviewer} says so"}
+        assert client.post(f"{API}/reviews", body).status == 201
+    text = client.get(f"/{kind}s/{name}").text
+    assert [f'class="badge {verdict}">{verdict}</span> by' in text for verdict in verdicts] == [True, True]
+    assert "by Ida" in text
+    assert "by Bo&lt;b&gt;" in text
+    assert "Bo<b>" not in text
+    assert "disagree" in text
+
+
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"kind": "finding"}', b'{"kind":"x","id":"y","verdict":"z"}', b"\xff"])
 def test_a_decision_that_is_none_is_refused_with_its_place(client: Client, body: bytes) -> None:
     answer = client.post(f"{API}/reviews", body, Content_Type="application/json")
@@ -180,6 +197,23 @@ def test_traces_of_calls_become_one_conversation_though_each_repeats_what_was_sa
     assert talk.messages[-1].model == "m-9"
     assert client.post("/v1/traces", b"{", Content_Type="application/json").status == 400
     assert client.post("/v1/traces", b"x", Content_Type="text/plain").status == 415
+
+
+def test_traces_come_as_protobuf_too_as_an_exporter_sends_them_by_default(client: Client, store: Path) -> None:
+    from google.protobuf.json_format import ParseDict
+    from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+
+    request = ParseDict(span(1, ("user", "Hello"), ("assistant", "Hi")), trace_service_pb2.ExportTraceServiceRequest())
+    (sent,) = request.resource_spans[0].scope_spans[0].spans
+    sent.trace_id, sent.span_id = bytes(15) + b"\x01", bytes(7) + b"\x01"  # bytes, where JSON has hex
+    kind = "application/x-protobuf"
+    assert client.post("/v1/traces", request.SerializeToString(), Content_Type=kind).status == 200
+    with SQLiteStore(store, read_only=True) as opened:
+        talk = opened.conversation("traced")[0]
+    assert [(each.role, each.text) for each in talk.messages] == [("user", "Hello"), ("assistant", "Hi")]
+    broken = client.post("/v1/traces", b"\xff\xff", Content_Type=kind)
+    assert broken.status == 400
+    assert broken.json["remedy"]
 
 
 def test_a_server_that_ends_keeps_what_it_answered(store: Path) -> None:

@@ -138,6 +138,7 @@ def test_the_latest_review_stands_and_who_disagrees_is_counted() -> None:
     found = standing_review(reviews, rows)
     assert found
     assert (found.review, found.by) == (reviews[-1], {"confirmed": 0, "rejected": 1, "unsure": 1})
+    assert found.others == (reviews[1],)
 
 
 def test_leads_claims_and_reviews_are_exported_imported_and_merged(store: Store, tmp_path: Path) -> None:

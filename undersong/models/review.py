@@ -64,12 +64,14 @@ class ReviewStanding(Record, frozen=True, kw_only=True):
     """The latest review of something as it is now.
 
     ``stale``: the messages are others than those that were reviewed, though at least half of them are the same. ``by``
-    counts the latest verdict of each reviewer, so that two of them who disagree can be seen.
+    counts the latest verdict of each reviewer of these messages; ``others`` are those of all reviewers but that of
+    ``review``, the latest first, so that two of them who disagree can be seen.
     """
 
     review: Review
     stale: bool
     by: dict[ReviewVerdict, int]
+    others: tuple[Review, ...] = ()
 
 
 def evidence_hash(rows: Iterable[ReviewedRow]) -> str:
@@ -85,9 +87,19 @@ def standing_review(reviews: Iterable[Review], rows: Iterable[ReviewedRow]) -> R
     every, now = list(reviews), frozenset(rows)
     if not every or 2 * len(now.intersection(every[-1].rows)) < len(now):
         return None
-    latest = {review.reviewer: review.verdict for review in every if review.evidence == every[-1].evidence}
-    by = {verdict: list(latest.values()).count(verdict) for verdict in REVIEW_VERDICTS}
-    return ReviewStanding(review=every[-1], stale=every[-1].evidence != evidence_hash(now), by=by)
+    last, *others = _latest(review for review in every if review.evidence == every[-1].evidence)
+    verdicts = [review.verdict for review in (last, *others)]
+    by = {verdict: verdicts.count(verdict) for verdict in REVIEW_VERDICTS}
+    return ReviewStanding(review=last, stale=last.evidence != evidence_hash(now), by=by, others=tuple(others))
+
+
+def _latest(reviews: Iterable[Review]) -> list[Review]:
+    """The last of each reviewer, of ``reviews`` in order of time; the latest first."""
+    of: dict[str, Review] = {}
+    for review in reviews:
+        of.pop(review.reviewer, None)
+        of[review.reviewer] = review
+    return list(of.values())[::-1]
 
 
 def _sha256(value: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from undersong.models import Evaluation, Finding, Message, Review, ReviewStanding, TraitScores
+from undersong.models import Evaluation, Finding, Message, ReviewStanding, TraitScores
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
 from undersong.report.finding_view import RuleWords, why_words
@@ -15,7 +15,7 @@ from undersong.report.opening import finding_point
 from undersong.report.opening_choice import Point
 from undersong.serve.library import Library
 from undersong.serve.marking import MarkedRun, Span, marked
-from undersong.stores.reviewing import evidence_places, reviews_of, standing
+from undersong.stores.reviewing import evidence_places, standing
 
 AROUND = 3  # messages before the first and after the last of a finding
 CONTEXT = 60  # messages that are shown with a finding; the conversation has the others
@@ -66,7 +66,6 @@ class Evidence:
     rule: PatternRule | None
     certainty: tuple[str, ...]
     outcome: tuple[str, ...]
-    reviews: tuple[Review, ...]
     standing: ReviewStanding | None
 
     @property
@@ -110,7 +109,6 @@ def evidence_of(library: Library, finding: Finding) -> Evidence:
         rule=rule,
         certainty=certainty_words(finding),
         outcome=outcome_words(finding),
-        reviews=reviews_of(store, finding),
         standing=standing(store, finding),
     )
 
