@@ -18,7 +18,7 @@ from undersong.patterns.live.end_filter import row_masks, vectors_over
 from undersong.patterns.live.row_log import RowLog, TimelineChange, TimelineKey
 from undersong.patterns.live.senders import Senders
 from undersong.patterns.live.timeline import LiveTimeline
-from undersong.patterns.reference.downstream import addressed_by, reads_others, sequence_of
+from undersong.patterns.reference.downstream import addressed_by, reads_others, sequence_after
 from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.reference.search import Match
 from undersong.patterns.set_indicators import asked_of_findings, not_set, set_by, shapes_for
@@ -236,12 +236,13 @@ class LiveDetector:
 
     def _run_over_several(self, line: TimelineKey, number: int) -> None:
         """Run a rule over an agent's rows and those of the agents whom it addressed."""
-        rule, own = self._rules[number], self.timelines[line]
-        lines = {agent: (agent, None) for agent in self._senders[number].addressed(line)}
+        rule, own, senders = self._rules[number], self.timelines[line], self._senders[number]
+        lines = {agent: (agent, None) for agent in senders.addressed(line)}
         others = {
             agent: self.timelines[of].timeline(marked=False) for agent, of in lines.items() if of in self.timelines
         }
-        sequence = sequence_of(rule, own.timeline(marked=False), others) if line[1] is None else None
+        here = others and line[1] is None
+        sequence = sequence_after(rule, own.timeline(marked=False), senders.openings(line), others) if here else None
         matches = () if sequence is None else TimelineSearch([sequence], steps=self.steps).search(rule).matches
         own.take(number, matches)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live.row_log import TimelineKey
+from undersong.patterns.reference.downstream import opens
 from undersong.patterns.reference.partitions import Entry
-from undersong.patterns.reference.search import local_mask
 
 
 class Senders:
@@ -17,26 +17,31 @@ class Senders:
     def __init__(self, rule: PatternRule) -> None:
         self._rule = rule
         self._times: dict[TimelineKey, dict[str, list[int]]] = {}
+        self._openings: dict[TimelineKey, list[Entry]] = {}
         self._by_addressed: dict[str, set[TimelineKey]] = {}
 
     def append(self, line: TimelineKey, entries: Iterable[Entry]) -> None:
         """Take the next rows of a timeline."""
         for entry in entries:
             target, time = entry.row.target, entry.time
-            if target is None or target == line[0] or time is None or not entry.read:
-                continue
-            if local_mask(self._rule, entry.row):
+            if target is not None and time is not None and opens(self._rule, line[0], entry):
+                self._openings.setdefault(line, []).append(entry)
                 self._times.setdefault(line, {}).setdefault(target, []).append(time)
                 self._by_addressed.setdefault(target, set()).add(line)
 
     def forget(self, line: TimelineKey) -> None:
         """Its rows are read again."""
+        self._openings.pop(line, None)
         for addressed in self._times.pop(line, ()):
             self._by_addressed[addressed].discard(line)
 
     def addressed(self, line: TimelineKey) -> frozenset[str]:
         """Whom a timeline addresses."""
         return frozenset(self._times.get(line, ()))
+
+    def openings(self, line: TimelineKey) -> Sequence[Entry]:
+        """The messages of a timeline after which others are followed, in order."""
+        return self._openings.get(line, ())
 
     def senders(self, agent: str) -> frozenset[TimelineKey]:
         """Which timelines address an agent."""

@@ -41,10 +41,26 @@ def addressed_by(rule: PatternRule, rows: Iterable[Row]) -> set[str]:
 
 def sequence_of(rule: PatternRule, timeline: Timeline, by_agent: Mapping[str, Timeline]) -> Timeline | None:
     """The agent's rows with those that follow downstream, in order; None where nobody was addressed so."""
+    openings = [
+        entry for entry in timeline.entries if entry.row.target in by_agent and opens(rule, timeline.agent, entry)
+    ]
+    return sequence_after(rule, timeline, openings, by_agent)
+
+
+def opens(rule: PatternRule, agent: str, entry: Entry) -> bool:
+    """Whether those whom a row of this agent addresses are followed after it: it is theirs, and fits a variable."""
+    target = entry.row.target
+    return target is not None and target != agent and entry.read and local_mask(rule, entry.row) != 0
+
+
+def sequence_after(
+    rule: PatternRule, timeline: Timeline, openings: Iterable[Entry], by_agent: Mapping[str, Timeline]
+) -> Timeline | None:
+    """What ``sequence_of`` gives, where the rows of the agent that open others' are known."""
     added = {
         (entry.row.conversation, entry.row.id): _downstream(entry, other.agent)
-        for opening in timeline.entries
-        if (other := _other(rule, opening, timeline.agent, by_agent)) is not None
+        for opening in openings
+        if opening.row.target is not None and (other := by_agent.get(opening.row.target)) is not None
         for entry in _following(rule, opening, other)
         if entry.row.target != timeline.agent
     }
@@ -52,14 +68,6 @@ def sequence_of(rule: PatternRule, timeline: Timeline, by_agent: Mapping[str, Ti
         return None
     entries = sorted((*timeline.entries, *added.values()), key=_order)
     return timeline._replace(entries=tuple(entry._replace(place=place) for place, entry in enumerate(entries)))
-
-
-def _other(rule: PatternRule, entry: Entry, agent: str, by_agent: Mapping[str, Timeline]) -> Timeline | None:
-    """The timeline of the agent whom a row addresses, where the row fits a variable."""
-    target = entry.row.target
-    if target is None or target == agent or not entry.read or not local_mask(rule, entry.row):
-        return None
-    return by_agent.get(target)
 
 
 def _following(rule: PatternRule, opening: Entry, other: Timeline) -> Iterator[Entry]:
