@@ -124,3 +124,20 @@ def place(message: Message, lines: list[str]) -> Any:
     assert message.source_ref is not None
     assert message.source_ref.line is not None
     return json.loads(lines[message.source_ref.line - 1])
+
+
+@pytest.mark.parametrize("first", ["#### no line of it", '{"conversation": "c", "auth', "null"])
+def test_a_first_line_that_is_no_message_is_named_and_the_rest_is_read(first: str, tmp_path: Path) -> None:
+    lines = [json.dumps({"conversation": "c", "author": each, "text": "hi"}) for each in ("kira", "ann")]
+    path = tmp_path / "talk.jsonl"
+    path.write_text("\n".join((first, *lines)), encoding="utf-8")
+    items = list(read(path))
+    assert [len(each.messages) for each in items if isinstance(each, Conversation)] == [2]
+    assert [each.where for each in items if isinstance(each, Problem)] == ["talk.jsonl:1"]
+
+
+def test_a_pasted_talk_with_objects_in_it_stays_a_talk(tmp_path: Path) -> None:
+    path = tmp_path / "talk.txt"
+    path.write_text('Kira: what is this?\n{"author": "ann", "text": "hi"}\nAnn: an export\n', encoding="utf-8")
+    talks = [each for each in read(path) if isinstance(each, Conversation)]
+    assert [each.source_format for each in talks] == ["text"]

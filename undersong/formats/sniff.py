@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 
+from undersong.formats.json_stream import LINES
 from undersong.formats.sources import SAMPLE, TextSource
 
 DEPTH = 8  # key paths beyond say nothing about a format
@@ -23,7 +25,7 @@ class FormatSample:
 
     def __init__(self, source: TextSource, size: int = SAMPLE) -> None:
         self.name = source.name
-        self.text = source.head(size).decode("utf-8", "replace")
+        self.text = _without_broken_start(source.head(size).decode("utf-8", "replace"), source.name)
         self.is_json = self.text.lstrip()[:1] in ("{", "[")
         self.keys: set[Path] = set()
         self.values: dict[Path, set[str]] = {}
@@ -71,3 +73,22 @@ class FormatSample:
                 strings = self.values.setdefault(path, set())
                 if len(strings) < VALUES:
                     strings.add(token[1][:64])
+
+
+def _without_broken_start(text: str, name: str) -> str:
+    """The text from its second line on, where that is a JSON object and the first is none: its reader names line 1.
+
+    A first line that does not even begin an object is passed over only in a file whose name says that it is JSON Lines.
+    """
+    first, _, rest = text.lstrip("\ufeff \t\r\n").partition("\n")
+    begins = first.startswith("{") or name.lower().removesuffix(".gz").endswith(LINES)
+    if not begins or first.startswith("[") or not rest.startswith("{") or _is_object(first):
+        return text
+    return rest if _is_object(rest.partition("\n")[0]) else text
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
