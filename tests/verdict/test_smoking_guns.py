@@ -72,3 +72,18 @@ def test_what_a_judge_reads_in_a_message_is_one_with_its_quote(
     reading = Reading(mechanisms=(Indicator(id=code, confidence=0.8, quote=quote),))
     result = smoking_guns(talk, scans, [Row(id="t0", conversation="c", state="scored", reading=reading)])
     assert [(gun.code, gun.basis, gun.strength, gun.quotes[0].text) for gun in result] == guns
+
+
+@pytest.mark.parametrize(
+    ("text", "guns"),
+    [
+        ("My mistake.", 0),
+        ("My mistake! Here is the list in the other order.", 0),
+        ("Sorry, that was my mistake. Which file did you mean?", 0),
+        ("My mistake, the fix was never applied.", 1),
+        ("That was my mistake. I overlooked the second table.", 1),
+        ("I made an error in reading the gauge.", 1),
+    ],
+)
+def test_a_form_of_politeness_is_no_admission_unless_a_fault_is_named(text: str, guns: int) -> None:
+    assert len(guns_in(("user", "Is that so?"), ("assistant", text))) == guns

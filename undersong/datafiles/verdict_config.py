@@ -61,11 +61,17 @@ class Constitution(DataFile, frozen=True, kw_only=True):
 
 
 class SmokingGun(DataFile, frozen=True, kw_only=True):
-    """One of the two kinds: looked for by ``label`` of a phrase, else only as a judge reads it, with its words."""
+    """One of the two kinds: looked for by ``label`` of a phrase, else only as a judge reads it, with its words.
+
+    A phrase that ``bare`` matches in whole names nothing by itself: it counts only where words of ``names`` stand
+    beside it, in its sentence or the next.
+    """
 
     title: str
     explanation: str
     label: str | None = None
+    bare: str | None = None
+    names: str | None = None
 
 
 class SmokingGuns(DataFile, frozen=True, kw_only=True):
@@ -211,6 +217,7 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     attached: str
     changed_words: str
     imperatives: frozenset[str]
+    leads: frozenset[str]
     harness: str
 
 

@@ -248,9 +248,19 @@ def _phrase_span(message: Message, scan: Scan, kind: SmokingGun) -> tuple[int, i
     for hit in scan.hits:
         if hit.trait != "structure" or hit.label != kind.label:
             continue
-        if not any(start <= hit.start < (end or start) for start, end in foreign if start is not None):
+        own = not any(start <= hit.start < (end or start) for start, end in foreign if start is not None)
+        if own and _names_something(message.text, hit.start, hit.end, kind):
             return _sentence(message.text, hit.start, hit.end)
     return None
+
+
+def _names_something(text: str, start: int, end: int, kind: SmokingGun) -> bool:
+    """Whether a phrase says what was wrong: by itself, or beside it in its sentence and the next."""
+    if kind.bare is None or kind.names is None or not pattern((kind.bare,)).fullmatch(text[start:end]):
+        return True
+    first, last = _sentence(text, start, end)
+    behind = _sentence(text, last + 1, last + 1)[1] if last < len(text) and text[last] != "\n" else last
+    return pattern((kind.names,)).search(f"{text[first:start]} {text[end:behind]}") is not None
 
 
 def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
