@@ -104,6 +104,12 @@ class ReportView:
         return more_points(self.case, [shown.point for shown in self.points])
 
     @property
+    def more_at(self) -> str:
+        """Where the page goes on with them: the first list of claims, else the findings, else the sessions."""
+        claims = next((f"{session.anchor}-claims" for session in self.sessions if session.claims), "")
+        return claims or ("findings" if self.findings else "sessions")
+
+    @property
     def let_go(self) -> tuple[LetGo, ...]:
         """The look-alikes that a judge put aside."""
         return let_go(self.case)
