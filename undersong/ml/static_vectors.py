@@ -273,6 +273,7 @@ class WordPiece(dict[str, Pieces]):
         super().__init__()
         self._known = {token: place for place, token in enumerate(tokens)}
         self._unknown = self._known[UNKNOWN]
+        self._longest = max(map(len, self._known))  # characters
 
     def ids(self, text: str) -> list[int]:
         """The ids of a text's pieces, in order."""
@@ -293,7 +294,7 @@ class WordPiece(dict[str, Pieces]):
         start = 0
         while start < len(word):
             mark = "##" if start else ""
-            for end in range(len(word), start, -1):
+            for end in range(min(len(word), start + self._longest), start, -1):
                 piece = self._known.get(mark + word[start:end])
                 if piece is not None:
                     pieces.append(piece)

@@ -46,6 +46,11 @@ def nominate(
     )
 
 
+def has_sequence(rows: Iterable[Row]) -> bool:
+    """Whether an agent says enough in a conversation for its sequence to be read."""
+    return bool(_sequences(rows))
+
+
 def unread_sequences(rows: Iterable[Row], readings: Iterable[SequenceReading]) -> dict[str, int]:
     """How many sequences no reading is of: ``short`` ones of fewer than LEAST messages, others ``not_nominated``."""
     sizes = Counter((row.agent, row.conversation) for row in rows if row.role not in SILENT_ROLES)

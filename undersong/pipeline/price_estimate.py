@@ -11,6 +11,7 @@ from undersong.judges.llm.tokens import rates
 from undersong.judges.protocol import asks_models
 from undersong.models import Row
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.nomination import has_sequence
 from undersong.pipeline.evaluate import RoutedThread, questions_of
 from undersong.pipeline.sequence_plan import plan_sequences, scanned_rows
 from undersong.stores.protocol import Store
@@ -25,17 +26,23 @@ class PriceEstimate:
     def __init__(self, judge: str) -> None:
         self._needed = not asks_models(judge)
         self._rows: list[Row] = []
-        self._cost = 0.0
+        self._cost = 0.0  # of messages; not counted on once a sequence could be read, which is what is priced then
+        self._by_sequence = False
         if self._needed:
             self._judges = {
                 tier: (price_of(spec.name), rates(spec.name, None)) for tier, spec in tier_specs_of(SUGGESTED).items()
             }
+            self._is_priced = self._judges["deep"][0].cost(1, 1) is not None
 
     def add(self, thread: RoutedThread) -> None:
         """Count a thread."""
         if not self._needed:
             return
-        self._rows += scanned_rows(thread)
+        rows = tuple(scanned_rows(thread))
+        self._rows += rows
+        self._by_sequence = self._by_sequence or (self._is_priced and has_sequence(rows))
+        if self._by_sequence:
+            return
         for question in questions_of(thread, read_all=False):
             price, sizes = self._judges[question.route.tier]
             tokens_in, tokens_out = sizes.of(question)

@@ -57,8 +57,9 @@ def _drifts_of(
     own = (turn for turn in transcript.turns if turn.is_agent and turn.message.agent == agent)
     for number, turn in enumerate(own if led_by else ()):
         relevant = [each for each in by_turn[turn.place] if not each.asked]
-        if not _new_fact_before(transcript, turn):
-            yield from list(_turned(relevant, past, number, led_by))[:1]
+        drift = next(_turned(relevant, past, number, led_by), None)
+        if drift is not None and not _new_fact_before(transcript, turn):
+            yield drift
         for claim in relevant:
             for word in claim.key:
                 past.setdefault(word, []).append((number, claim))
