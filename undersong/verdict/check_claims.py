@@ -195,6 +195,8 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
         return Ruling("unsupported", OTHER, ran[-1])
     checked = checked or ran
     if not checked:
+        if broken := broken_by(recent, claim.checks):
+            return Ruling("unsupported", BROKEN, broken)
         ever = of_kinds(earlier, claim.checks)
         return Ruling("unsupported", STALE if ever else NEVER, ever[-1] if ever else None)
     passed = next((event for event in reversed(checked) if event.state(claim.checks) == "passed"), None)

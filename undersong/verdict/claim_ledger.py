@@ -25,7 +25,7 @@ from undersong.verdict.check_claims import (
     of_kinds,
     rule_on,
 )
-from undersong.verdict.claims import Claim, sentence
+from undersong.verdict.claims import Claim, is_whole, sentence
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
 
 OBJECT = 80  # characters of what a claim speaks of
@@ -83,9 +83,15 @@ def ledger_kind(claim: Claim, text: str) -> LedgerKind | None:
         return None
     if claim.kind != "act":
         return _PLAIN[claim.kind]
-    if claim.passive or words.strip(_EDGES).lower() in config.imperatives or _is_heading(text, claim):
+    if claim.passive or _tells_what_to_do(words) or _is_heading(text, claim):
         return None
     return config.words.get(claim.word) or next((config.acts[act] for act in claim.acts if act in config.acts), None)
+
+
+def _tells_what_to_do(words: str) -> bool:
+    """Whether the words of a claim are an order or an intention: "run", "now run"."""
+    *before, verb = re.findall(r"[\w']+", words.lower()) or [""]
+    return verb in ledger_config().imperatives and ledger_config().leads.issuperset(before)
 
 
 def _is_heading(text: str, claim: Claim) -> bool:
@@ -232,8 +238,17 @@ def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:
         return Ruling("backed", "by the calls on this request")
     edits = [placed.outcome for placed in own if placed.outcome.family == "edit" and placed.outcome.state != "failed"]
     if edits and not any(outcome.changes for outcome in edits):
-        return Ruling("backed", "by edits of documents, which no check covers")
+        return _of_documents(turn, claim, own)
     return Ruling("unsupported", STALE if of_kinds(earlier, kinds_of(claim)) else NEVER)
+
+
+def _of_documents(turn: TranscriptTurn, claim: Claim, own: Sequence[PlacedOutcome]) -> Ruling:
+    """The ruling on a claim behind edits of documents; that all is right, only a look behind the last can say."""
+    last = max(place for place, placed in enumerate(own) if placed.outcome.family == "edit")
+    looked = any(placed.outcome.family == "look" for placed in own[last + 1 :])
+    if is_whole(turn.prose, claim) and not looked:
+        return Ruling("unsupported", "documents were edited, and nobody looked afterwards whether that is all")
+    return Ruling("backed", "by edits of documents, which no check covers")
 
 
 def _has_contradicted(session: _Session, turn: TranscriptTurn) -> bool:

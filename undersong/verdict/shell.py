@@ -25,6 +25,9 @@ _GIVES_UP = re.compile(r"^[({ ]*(?:exit|return|false)\b|\bexit[ ]+[1-9]")
 _SET = re.compile(r"\bset[ ]+-\w*e|\bset[ ]+-o[ ]+errexit")
 _FILTER = re.compile(r"(?:e|f)?grep((?:[ ]+-[a-zA-Z]+)*)[ ]+(.+)", re.DOTALL)
 _FAILING = re.compile(r"fail", re.IGNORECASE)  # the word with which runners name what failed
+_INLINE = re.compile(
+    r"(?:python3?|node|ruby|perl|deno|bun)[ ]+(?:-c|-e|eval|-m[ ]+json\.tool)\b"
+)  # a script in the line
 _IMAGE = re.compile(r"(?:docker|podman)[ ](?:buildx[ ]|compose[ ])?build\b")
 _PIPEFAIL = re.compile(r"\bset[ ]+-\w*o[ ]+pipefail|\bset[ ]+-o[ ]+pipefail")
 
@@ -79,6 +82,8 @@ def shell_parts(command: str) -> tuple[ShellPart, ...]:
             after = _after(texts, operators, number)
             masked, handled = _hidden(after, strict=strict, pipefail=pipefail)
             fed_to = after[0][1].strip() if after and after[0][0] in ("|", "|&") else ""
+            if number and operators[number - 1] in ("|", "|&") and _INLINE.match(" ".join(words)):
+                words = ["cat"]  # it only shows what it is fed
             parts.append(ShellPart(words, text.strip(), masked, handled, fed_to))
     return tuple(parts)
 

@@ -172,8 +172,10 @@ def _checked_kinds(parts: tuple[ShellPart, ...], call: ToolCall, inner: str, sta
     failed = _spoken("failed_check", inner)
     if not failed & own:  # the flag says so, or the words are those of something that the command runs
         failed |= (own - passed) or own
-    typed = (check_kind(part.words) for part in parts if "types" in also_checked(part.words))
-    if failed & frozenset(typed) - {"tests"} or (not parts and failed & {"build", "lint"}):
+    typed = frozenset(check_kind(part.words) for part in parts if "types" in also_checked(part.words))
+    others = (check_kind(part.words) for part in parts if "types" not in also_checked(part.words))
+    compiled = bool(typed) and "build" in failed and "build" not in others  # a test that does not even compile
+    if failed & typed - {"tests"} or compiled or (not parts and failed & {"build", "lint"}):
         failed |= {"types"}
     return CheckedKinds(own | failed, failed, (passed & own) - failed)
 
