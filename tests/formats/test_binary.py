@@ -69,6 +69,17 @@ def test_spans_of_the_sdk_in_protobuf_are_one_conversation_however_they_are_fram
         assert result.only.messages[1].model == "m-small"
 
 
+def test_a_protobuf_file_that_is_larger_than_a_buffer_is_read_to_its_end(tmp_path: Path) -> None:
+    pytest.importorskip("opentelemetry.sdk")
+    from tests.formats.otlp_spans import spans_of
+
+    calls = [([("user", f"Is valve {number} open?" + " again?" * 3000)], f"Yes, {number}.") for number in range(9)]
+    (tmp_path / "a.pb").write_bytes(spans_of(calls, "valves"))
+    result = outcome(tmp_path / "a.pb")
+    assert (len(result.only.messages), result.problems) == (18, [])
+    assert [file.source_format for file in result.files] == ["otel"]
+
+
 def test_a_call_of_the_sdk_without_content_is_said(tmp_path: Path) -> None:
     pytest.importorskip("opentelemetry.sdk")
     from tests.formats.otlp_spans import spans_of

@@ -190,6 +190,7 @@ class OpenInput(AbstractContextManager["OpenInput"]):
         return digest.hexdigest()
 
     def _raw(self) -> IO[bytes]:
+        self._handle.seek(0, os.SEEK_END)  # drops the buffer: a reader of _binary has moved the place that they share
         self._handle.seek(0)
         return io.BufferedReader(cast(io.RawIOBase, _Window(self._handle, self.size, self.name)))
 
