@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.formats import containers
 from tests.formats import every_kind as sample
 from tests.formats.conftest import Outcome, outcome
 from undersong.formats import FORMATS
@@ -21,7 +22,7 @@ class EveryKind(NamedTuple):
 
     form: str
     name: str
-    data: Callable[[], str]
+    data: Callable[[], str | bytes]
     notes: tuple[str, ...]
     lacks: str = ""
 
@@ -106,14 +107,26 @@ TABLE = (
     EveryKind("specstory", "a.md", lambda: sample.SPECSTORY, ("1 × line of text before the first message",),
               "refusal same twin deleted edited block system mail lower number"),
 )  # fmt: skip
+CONTAINERS = (
+    EveryKind("text", "WhatsApp Chat.zip", containers.whatsapp,
+              ("1 × line of text before the first turn", "2 × picture, recording or deleted message",
+               "1 member of another ending, not read: 00000001-PHOTO.jpg"),
+              "refusal same call result unknown twin deleted mail lower number"),
+    EveryKind("openai", "a.parquet", containers.parquet, (*CHAT_NOTES, said("tools"), SAME, TWIN)),
+    EveryKind("otel", "a.pb", containers.otlp, (BLOCK, HOLOGRAM, said("gen_ai.evaluation.explanation")),
+              "same twin deleted edited mail lower number"),
+)  # fmt: skip
 
+NEEDS = {".parquet": "pyarrow", ".pb": "opentelemetry.proto"}
 WORD = re.compile(r"\b(read|kept|said|time|one|two)_([a-z]+)\d*\b")
 MOMENT = datetime(2026, 1, 7, 9, tzinfo=UTC)
 
 
-@pytest.fixture(params=TABLE, ids=lambda row: row.form)
+@pytest.fixture(params=(*TABLE, *CONTAINERS), ids=lambda row: f"{row.form}-{row.name}")
 def row(request: pytest.FixtureRequest) -> EveryKind:
     each: EveryKind = request.param
+    if needed := NEEDS.get(Path(each.name).suffix):
+        pytest.importorskip(needed)
     return each
 
 

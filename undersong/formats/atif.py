@@ -66,6 +66,8 @@ def _trajectory(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[I
     else:
         notes.add(values.EMPTY, ref)
     below = value.get("subagent_trajectories")
+    if below is not None and not isinstance(below, list):
+        notes.add("'subagent_trajectories' that are not a list, not read", ref)
     for number, inner in enumerate(elements(below if isinstance(below, list) else (), ref, "subagent_trajectories")):
         yield from _trajectory(inner, f"{key}/{number}", notes)
 
@@ -78,7 +80,7 @@ def _step(step: Any, agent: dict[str, Any], key: str, ref: SourceRef, notes: Ski
     notes.marks(step, ref)
     notes.unread(step, ref, _KEYS)
     text = _text(step.get("message"), ref, notes)
-    calls = values.convert_list(step.get("tool_calls"), _call)
+    calls = notes.calls(step.get("tool_calls"), _call, ref)
     time = notes.time(step.get("timestamp"), ref)
     own_name = values.string(agent.get("name")) or "agent"
     model = values.string(step.get("model_name")) or values.string(agent.get("model_name"))
@@ -103,7 +105,9 @@ def _step(step: Any, agent: dict[str, Any], key: str, ref: SourceRef, notes: Ski
 def _observation(
     observation: Any, tools: dict[str | None, str], key: str, time: Any, ref: SourceRef, notes: SkipLog
 ) -> Iterator[Message]:
-    answers = observation.get("results") if isinstance(observation, dict) else None
+    answers = observation.get("results") if isinstance(observation, dict) else observation
+    if answers is not None and not isinstance(answers, list):
+        notes.add("observation without a list of 'results', not read", ref)
     for answer, place in elements(answers if isinstance(answers, list) else (), ref, "observation", "results"):
         if not isinstance(answer, dict):
             notes.add("answer of a tool that is not an object, not read", place)
@@ -136,5 +140,6 @@ def _call(value: Any) -> ToolCall | None:
 
 def _text(content: Any, ref: SourceRef, notes: SkipLog) -> str:
     """The words of a string or of parts; pictures are noted."""
+    notes.odd(content, inside(ref, "message"))
     notes.blocks(content, inside(ref, "message"))
     return values.text(content) or ""

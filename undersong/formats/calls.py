@@ -160,8 +160,8 @@ def _add(span: TraceSpan, ref: SourceRef, log: CallLog, notes: SkipLog) -> Itera
     if not (span.is_call or span.is_root):
         notes.add("span that is no call of a model, not read", ref)
         return
-    before = chat_utterances(spoken(span.asked, "user"), ref, notes, problems)
-    after = chat_utterances(spoken(span.answered, "assistant"), ref, notes, problems)
+    before = chat_utterances(spoken(span.asked, "user", ref, notes), ref, notes, problems)
+    after = chat_utterances(spoken(span.answered, "assistant", ref, notes), ref, notes, problems)
     yield from problems
     if not before and not after:
         if not problems:
@@ -176,18 +176,20 @@ _INSIDE = ("messages", "choices", "generations", "message", "output", "input", "
 _CHAINED = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
 
 
-def spoken(value: Any, role: Role, depth: int = 0) -> list[Any]:
-    """The messages in what a tool logged as input or output: a text, a message, a list, or an object around them."""
+def spoken(value: Any, role: Role, ref: SourceRef, notes: SkipLog, depth: int = 0) -> list[Any]:
+    """The messages in what a tool logged as input or output: a text, a message, a list, or an object around them;
+    what else has words in it is noted."""
     if isinstance(value, str) and value[:1] in ("[", "{") and depth < 2:
         try:
-            return spoken(msgspec.json.decode(value), role, depth + 1)
+            return spoken(msgspec.json.decode(value), role, ref, notes, depth + 1)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             pass
     if isinstance(value, str):
         return [{"role": role, "content": value}] if value else []
     if isinstance(value, list) and depth < 8:
-        return [item for each in value for item in spoken(each, role, depth + 1)]
+        return [item for each in value for item in spoken(each, role, ref, notes, depth + 1)]
     if not isinstance(value, dict):
+        notes.odd([value] if value else None, ref)
         return []
     message = _chained(value)
     if values.role(message.get("role")) or message.get("type") in (
@@ -199,7 +201,8 @@ def spoken(value: Any, role: Role, depth: int = 0) -> list[Any]:
     key = next((key for key in _INSIDE if value.get(key)), None)
     if key is None or depth >= 8:
         return [{"role": role, "content": values.printed(value)}] if value else []
-    return spoken(value[key], role, depth + 1)
+    notes.unread(value, ref, frozenset((key,)))
+    return spoken(value[key], role, ref, notes, depth + 1)
 
 
 def _chained(value: dict[str, Any]) -> dict[str, Any]:

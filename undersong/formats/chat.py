@@ -61,6 +61,8 @@ class _Content(NamedTuple):
 def _content(value: dict[str, Any], ref: SourceRef, notes: SkipLog) -> _Content:
     """Content as a string, as OpenAI's parts or as Anthropic's blocks; a refusal is what the assistant says."""
     texts, calls, results, left_out = list[str](), list[dict[str, Any]](), list[ToolResult](), 0
+    if isinstance(value.get("content"), list):
+        notes.odd(value["content"], ref)
     for block in values.blocks(value.get("content")):
         kind = str(block.get("type", "text"))
         words = block.get("refusal") if kind == "refusal" else block.get("text")

@@ -100,6 +100,7 @@ def _message(item: Any, key: str, model: str | None, ref: SourceRef, notes: Skip
     parts = values.blocks(item.get("content"))
     notes.marks(item, ref)
     notes.unread(item, ref, _KEYS)
+    notes.odd(item.get("content"), ref)
     notes.blocks(parts, ref, ("text", "reasoning"))
     text = values.text([part for part in parts if part.get("type", "text") == "text"]) or ""
     thoughts = [str(part.get("reasoning")) for part in parts if part.get("type") == "reasoning"]
@@ -115,7 +116,7 @@ def _message(item: Any, key: str, model: str | None, ref: SourceRef, notes: Skip
         role=role,
         text=text,
         model=(values.string(item.get("model")) or model) if is_model else None,
-        tool_calls=values.convert_list(item.get("tool_calls"), _call) if is_model else (),
+        tool_calls=notes.calls(item.get("tool_calls"), _call, ref) if is_model else (),
         tool_results=(result,) if role == "tool" else (),
         thinking="\n\n".join(thoughts) if is_model else "",
         source_ref=ref,

@@ -79,6 +79,8 @@ def _spans(
     for key in ("observations", "traces"):
         below = value.get(key)
         for item, place in elements(below if isinstance(below, list) else (), ref, key):
-            if isinstance(item, dict):
+            if not isinstance(item, dict):
+                notes.add("observation that is not an object, not read", place)
+            else:
                 about = {"traceId": own_id} if key == "observations" and "traceId" not in item and own_id else {}
                 yield from _spans(item | about, place, notes, session or (own_id if key == "traces" else None))

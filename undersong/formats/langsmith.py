@@ -78,5 +78,7 @@ def _spans(
     yield TraceSpan(name, is_call, is_root, value.get("inputs"), value.get("outputs"), start, end, model), ref
     below = value.get("child_runs")
     for item, place in elements(below if isinstance(below, list) else (), ref, "child_runs"):
-        if isinstance(item, dict):
+        if not isinstance(item, dict):
+            notes.add("run that is not an object, not read", place)
+        else:
             yield from _spans({"parent_run_id": value.get("id")} | item, place, notes, name)

@@ -114,6 +114,7 @@ class _EventLog:
         thought = values.string(args.get("thought")) or ""
         if kind == "message":
             role = "user" if event.get("source") == "user" else "assistant"
+            self.notes.odd(args.get("content"), ref)
             self.notes.blocks(args.get("content"), ref)
             if args.get("image_urls"):
                 self.notes.add(values.BLOCK, ref)
@@ -154,6 +155,7 @@ class _EventLog:
             message = as_object(event.get("llm_message"))
             role = "user" if event.get("source") == "user" else "assistant"
             self.log.think(message.get("reasoning_content") if role == "assistant" else None)
+            self.notes.odd(message.get("content"), ref)
             self.notes.blocks(message.get("content"), ref)
             self.log.say(role, values.text(message.get("content")) or "", ref, time=time)
         elif kind == "ActionEvent":

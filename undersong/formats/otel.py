@@ -47,6 +47,8 @@ LISTS = (
     ("ai.prompt.messages", "user"),
     ("ai.response.text", "assistant"),
 )  # as the conventions have them today; before 2025; as Vercel's AI SDK has them
+_AROUND = frozenset(("resource", "scope", "schemaUrl"))  # what stands beside a list of spans
+_ODD_ATTRIBUTE = "attribute in an unknown form, not read"
 CURRENT = frozenset(name for name, _ in LISTS[:3])
 READ = frozenset(
     (
@@ -90,7 +92,11 @@ def _calls(source: TextSource, notes: SkipLog) -> Iterator[Item | tuple[str, Mod
         if isinstance(record, Problem):
             yield record
             continue
-        for span, place in _spans(record):
+        for item in _spans(record):
+            if isinstance(item, Problem):
+                yield item
+                continue
+            span, place = item
             try:
                 call = _call(span, place, notes)
             except RecordError as error:
@@ -100,7 +106,7 @@ def _calls(source: TextSource, notes: SkipLog) -> Iterator[Item | tuple[str, Mod
                 yield call
 
 
-def _spans(record: JsonRecord) -> Iterator[JsonRecord]:
+def _spans(record: JsonRecord) -> Iterator[JsonRecord | Problem]:
     """The spans of a record: many in OTLP, one in Phoenix; the log records of one span stand for it."""
     value = record.value
     listed = value if isinstance(value, dict) else {}
@@ -108,11 +114,23 @@ def _spans(record: JsonRecord) -> Iterator[JsonRecord]:
         yield record
         return
     for steps in (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")):
-        below = [record]
+        below = [record] if steps[0] in listed else []
         for step in steps:
+            yield from (problem for each in below if (problem := _not_a_list(each, step)))
             lists = [(each.value.get(step), each.ref) for each in below if isinstance(each.value, dict)]
             below = [item for inner, place in lists if isinstance(inner, list) for item in elements(inner, place, step)]
         yield from below if steps[0] == "resourceSpans" else _by_span(below)
+
+
+def _not_a_list(record: JsonRecord, step: str) -> Problem | None:
+    """What is wrong with an entry in which there should be a list; an empty one may be left out."""
+    value, ref = record
+    if not isinstance(value, dict):
+        return Problem(what=f"an entry around '{step}' that is not an object", where=str(ref))
+    inner = value.get(step)
+    if isinstance(inner, list) or (inner is None and value.keys() <= _AROUND | {step}):
+        return None
+    return Problem(what=f"an entry without a list of '{step}'", where=str(ref))
 
 
 def _by_span(log_records: Iterable[JsonRecord]) -> Iterator[JsonRecord]:
@@ -138,12 +156,14 @@ def _call(span: Any, ref: SourceRef, notes: SkipLog) -> tuple[str, ModelCall] | 
     """The conversation of a span and the call in it; None for a span that is no call of a model, which is noted."""
     if not isinstance(span, dict):
         raise RecordError("a span that is not an object")
-    attributes = _attributes(span.get("attributes"))
+    attributes = _attributes(span.get("attributes"), ref, notes)
     events = span.get("events")
+    if events is not None and not (isinstance(events, list) and all(isinstance(event, dict) for event in events)):
+        notes.add("event in an unknown form, not read", ref)
     happened = list[tuple[str, Any]]()
     for event in events if isinstance(events, list) else ():
         if isinstance(event, dict):
-            own = _attributes(event.get("attributes"))
+            own = _attributes(event.get("attributes"), ref, notes)
             happened.append((str(event.get("name")), event["body"] if isinstance(event.get("body"), dict) else own))
             attributes = own | attributes
     before, after = _utterances(attributes, ref, notes)
@@ -198,9 +218,12 @@ def _of_events(
     return before, after
 
 
-def _attributes(value: Any) -> dict[str, Any]:
-    """Attributes by their dotted names: OTLP's list of keys and typed values, or objects, nested or not."""
+def _attributes(value: Any, ref: SourceRef | None = None, notes: SkipLog | None = None) -> dict[str, Any]:
+    """Attributes by their dotted names: OTLP's list of keys and typed values, or objects, nested or not; the others of
+    a list are noted."""
     if isinstance(value, list):
+        if ref and notes and (odd := sum(not _is_attribute(item) for item in value)):
+            notes.add(_ODD_ATTRIBUTE, ref, odd)
         pairs = ((item.get("key"), _typed(item.get("value"))) for item in value if isinstance(item, dict))
         return {key: plain for key, plain in pairs if isinstance(key, str)}
     flat = dict[str, Any]()
@@ -213,6 +236,13 @@ def _attributes(value: Any) -> dict[str, Any]:
         else:
             stack += [(f"{prefix}.{step}" if prefix else str(step), below) for step, below in steps]
     return flat
+
+
+def _is_attribute(item: Any) -> bool:
+    """Whether an attribute of OTLP has a name and a typed value, which may be empty."""
+    if not isinstance(item, dict) or not isinstance(item.get("key"), str):
+        return False
+    return isinstance(item.get("value", {}), dict) and len(item.get("value", {})) <= 1
 
 
 def _is_numbered(prefix: str, value: Any) -> bool:
@@ -259,25 +289,33 @@ def _listed(value: Any, role: Role, ref: SourceRef, notes: SkipLog) -> Iterator[
         value, _ = decode(value.encode())
     if isinstance(value, str) and value:
         yield Utterance(role, value)
+    elif value is not None and not isinstance(value, str | list | dict):
+        notes.add(values.ODD, ref)
     if role == "system" and isinstance(value, list):
         yield from (spoken for spoken in (_of_parts(role, None, value, ref, notes),) if spoken.text)
         return
     listed = [value] if isinstance(value, dict) else value
     for message in listed if isinstance(listed, list) else ():
         if not isinstance(message, dict):
+            notes.odd([message], ref)
+            if isinstance(message, str) and message:
+                yield Utterance(role, message)
             continue
         notes.unread(message, ref, _MESSAGE_KEYS)
         own_role = values.role(message.get("role")) or role
         content = message.get("parts", message.get("content"))
         parts: list[Any] = [content] if isinstance(content, str) else content if isinstance(content, list) else []
-        calls = message.get("tool_calls")
+        if not isinstance(content, list):
+            notes.odd(content, ref)
+        calls = notes.calls(message.get("tool_calls"), values.tool_call, ref)
         utterance = _of_parts(own_role, values.string(message.get("name")), parts, ref, notes)
-        yield utterance._replace(calls=(*utterance.calls, *values.convert_list(calls, values.tool_call)))
+        yield utterance._replace(calls=(*utterance.calls, *calls))
 
 
 def _of_parts(role: Role, name: str | None, parts: list[Any], ref: SourceRef, notes: SkipLog) -> Utterance:
+    notes.odd(parts, ref)
     for part in parts:
-        if isinstance(part, dict) and part.get("type", "text") not in _PARTS:
+        if isinstance(part, dict) and not _is_readable(part):
             notes.add(values.block_name(part), ref)
     typed = [part for part in parts if isinstance(part, dict)]
     calls = tuple(
@@ -295,9 +333,20 @@ def _of_parts(role: Role, name: str | None, parts: list[Any], ref: SourceRef, no
     return Utterance("tool" if results and role == "user" else role, text, name, calls, results, "\n\n".join(thoughts))
 
 
+def _is_readable(part: dict[str, Any]) -> bool:
+    kind = part.get("type", "text")
+    if kind in ("text", "refusal"):
+        return isinstance(_words(part), str)
+    return kind in _PARTS and (kind != "tool_call" or values.name(part.get("name")) is not None)
+
+
+def _words(part: dict[str, Any]) -> Any:
+    return part.get("content", part.get("text", part.get("refusal")))
+
+
 def _part_text(parts: list[Any]) -> str:
     texts = [
-        part if isinstance(part, str) else part.get("content", part.get("text", part.get("refusal")))
+        part if isinstance(part, str) else _words(part)
         for part in parts
         if isinstance(part, str) or (isinstance(part, dict) and part.get("type", "text") in ("text", "refusal"))
     ]

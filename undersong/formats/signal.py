@@ -141,7 +141,9 @@ class _SignalChats:
                           ("longText", "text that continues in a file beside, not read")):  # fmt: skip
             if content.get(key):
                 self.notes.add(what, ref)
-        text = content["text"].get("body") if isinstance(content.get("text"), dict) else None
+        text = content["text"].get("body") if isinstance(content.get("text"), dict) else content.get("text")
+        if text is not None and not isinstance(text, str):
+            self.notes.add(values.ODD, ref)
         quote = content["quote"] if isinstance(content.get("quote"), dict) else {}
         sent = item.get("dateSent")
         author = values.name(item.get("authorId")) or ""

@@ -71,7 +71,9 @@ def _task(value: Mapping[str, Any]) -> tuple[str, tuple[str | int, ...]]:
 
 def _note_prompts(history: Any, ref: SourceRef, notes: SkipLog) -> None:
     for message in history if isinstance(history, list) else ():
-        if isinstance(message, dict) and (message.get("role") == "system" or message.get("is_demo")):
+        if not isinstance(message, dict):
+            notes.add("entry of the history that is not an object, not read", inside(ref, "history"))
+        elif message.get("role") == "system" or message.get("is_demo"):
             notes.add("system prompt or demonstration in the history, not read", inside(ref, "history"))
 
 

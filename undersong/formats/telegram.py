@@ -98,6 +98,7 @@ def _message(value: Any, ref: SourceRef, key: str, notes: SkipLog) -> Iterator[M
     text = _text(value.get("text"))
     if text is None:
         raise RecordError("a message without text")
+    notes.odd(value["text"], ref)
     if any(value.get(name) for name in _MEDIA):
         notes.add("picture, recording or other attachment, not read", ref)
     forwarded = values.string(value.get("forwarded_from"))

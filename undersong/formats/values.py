@@ -27,6 +27,7 @@ ROLES: dict[str, Role] = {role: role for role in get_args(Role)} | {
 }
 BLOCK = "image or other block that is not text, not read"
 EMPTY = "conversation without messages"
+ODD = "content that is neither text nor a block, not read"
 DELETED = ("deleted", "is_deleted", "isDeleted", "deleted_at", "deletedAt", "tombstone")
 EDITED = ("edited", "is_edited", "isEdited", "edited_at", "editedAt", "timestampEdited", "edit_history")
 TIMES = ("time", "timestamp", "ts", "created_at", "createdAt", "create_time", "date")
@@ -244,10 +245,25 @@ class SkipLog:
         """Note the blocks of a content that are of other types than those that are read."""
         for block in blocks(content):
             kind = str(block.get("type", "text"))
-            if kind not in read and not isinstance(block.get("text"), str):
+            if (kind not in read or kind == "text") and not isinstance(block.get("text"), str):
                 self.add(block_name(block), ref)
             elif kind.endswith("tool_result"):
                 self.blocks(block.get("content"), ref)
+
+    def odd(self, content: Any, ref: SourceRef) -> None:
+        """Note a content, or what stands in its list, that is neither text nor a block."""
+        listed = content if isinstance(content, list) else [content] if content is not None else []
+        for part in listed:
+            if not isinstance(part, str) and (part is content or not isinstance(part, dict)):
+                self.add(ODD, ref)
+
+    def calls(self, listed: Any, convert: Callable[[Any], ToolCall | None], ref: SourceRef) -> tuple[ToolCall, ...]:
+        """The calls of a list that ``convert`` can read; the others, and what is no list, are noted."""
+        calls = convert_list(listed, convert)
+        missing = len(listed) - len(calls) if isinstance(listed, list) else int(bool(listed))
+        if missing:
+            self.add("call of a tool in an unknown form, not read", ref, missing)
+        return calls
 
     def unread(self, value: Mapping[str, Any], ref: SourceRef, read: frozenset[str]) -> None:
         """Note every key of an object that is not among those that are read and has words under it."""
