@@ -55,11 +55,13 @@ def set_by(findings: Iterable[Finding], rules: Iterable[PatternRule]) -> SetIndi
     sets = {rule.hash: rule.file.sets for rule in rules if rule.file.sets}
     places: dict[Place, dict[str, frozenset[str]]] = {}
     for finding in findings:
+        origin = frozenset((finding.pattern,))
         for indicator, stages in sets.get(finding.rule_hash, {}).items():
             for (stage, name), conversation in zip(finding.stages, finding.message_conversations, strict=True):
                 if stage in stages:
                     patterns = places.setdefault((conversation, name), {})
-                    patterns[indicator] = patterns.get(indicator, frozenset()) | {finding.pattern}
+                    before = patterns.get(indicator, origin)
+                    patterns[indicator] = before if finding.pattern in before else before | origin
     return places
 
 

@@ -129,10 +129,14 @@ class MatchEndFilter:
         conversation, target = last.conversation if "conversation" in by else None, last.target
         alone = "target" not in by or target is not None
         lacking, wanted = _still_lacking(dict(need.needs))
+        bounded = alone and (need.gap is not None or need.longest is not None)
         passed = count = 0
         for place in range(end, self._first_within(entries, end) - 1, -1):
-            mask, row = masks[place], entries[place].row
-            if mask < 0 or (conversation is not None and row.conversation != conversation):
+            mask = masks[place]
+            if mask < 0 or (not bounded and lacking and not mask & wanted):
+                continue
+            row = entries[place].row
+            if conversation is not None and row.conversation != conversation:
                 continue
             if "target" in by and row.target is not None and target not in (None, row.target):
                 continue  # public rows are of everybody's sequences
@@ -142,7 +146,7 @@ class MatchEndFilter:
                 lacking, wanted = _still_lacking({kinds: n - (mask & kinds != 0) for kinds, n in lacking.items()})
             if not lacking:
                 return True
-            if alone and ((need.gap is not None and passed > need.gap) or count == need.longest):
+            if bounded and ((need.gap is not None and passed > need.gap) or count == need.longest):
                 return False
         return False
 

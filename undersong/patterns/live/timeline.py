@@ -78,7 +78,8 @@ class LiveTimeline:
         marked.truncate(min(changed, default=len(marked.entries)))
         fresh = self.entries[len(marked.entries) :]
         rows = with_indicators((entry.row for entry in fresh), now)
-        marked.append([entry._replace(row=row) for entry, row in zip(fresh, rows, strict=True)])
+        pairs = zip(fresh, rows, strict=True)
+        marked.append([entry if row is entry.row else entry._replace(row=row) for entry, row in pairs])
         self._marked_by = now
         return marked
 

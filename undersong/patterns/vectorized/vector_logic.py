@@ -40,6 +40,7 @@ _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "!=", "!=": "="}
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
+_OF_CONDITIONS = (Both, Either, Not, Truth, tuple)  # nodes made of conditions; a tuple: bits
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply}
 _Asked: TypeAlias = Node | tuple[Node | None, ...]
 _Remembered: TypeAlias = dict[tuple[str, _Asked], Any]
@@ -139,8 +140,11 @@ class Vectors:
         key = what, node
         if key in self._known:
             return self._known[key]
-        with np.errstate(over="raise", divide="ignore", invalid="ignore"):
-            values = work(node)
+        if isinstance(node, _OF_CONDITIONS):
+            values = work(node)  # its parts are computed in turn, and it computes no number
+        else:
+            with np.errstate(over="raise", divide="ignore", invalid="ignore"):
+                values = work(node)
         if not isinstance(node, Arithmetic):
             self._known[key] = values
         return values
