@@ -1,5 +1,8 @@
 """A release as a program: `python3 make.py release check VERSION`, then `python3 make.py release make VERSION`.
 
+Before it, `python3 make.py test` has to pass: this program tries the package, not the tests. After it `check` says
+whether the tag, the version and the changelog agree, as the workflow asks before it publishes.
+
 ``check`` changes nothing and says everything that stands against the release. ``make`` does the rest, on a clean
 ``main``: the version and the changelog's heading, a commit, the package tried as a stranger would, notes, the tag.
 Nothing is pushed or published: the last lines say how.
@@ -18,6 +21,7 @@ from release import package
 ROOT = Path(__file__).resolve().parents[1]
 VERSION_FILE = ROOT / "undersong" / "__init__.py"
 CHANGELOG = ROOT / "CHANGELOG.md"
+BRANCH = "main"
 MOST_LINES = 200  # of one release in the changelog: people read it
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _LINE = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
@@ -57,8 +61,12 @@ def against(new: str, *, tagged: bool) -> list[str]:
         faults.append(f"CHANGELOG.md has {len(notes.splitlines())} lines for this release, at most {MOST_LINES}")
     if tagged and version() != new:
         faults.append(f"undersong/__init__.py says {version()}")
-    if not tagged and _numbers(new) <= _numbers(version()) and git("tag", "--list", f"v{new}"):
+    if not tagged and git("tag", "--list", f"v{new}"):
         faults.append(f"v{new} is tagged already")
+    elif not tagged and _numbers(new) <= _numbers(version()):
+        faults.append(f"{new} is not later than {version()}, which undersong/__init__.py says")
+    if not tagged and (branch := git("branch", "--show-current")) != BRANCH:
+        faults.append(f"this is branch {branch or 'none'}, releases are made on {BRANCH}")
     if git("status", "--porcelain", "--untracked-files=no"):
         faults.append("files are changed and not committed")
     return faults

@@ -44,6 +44,7 @@ def clone(folder: Path) -> Path:
     """What is committed, in a repository of its own, with a name to commit by."""
     copy = folder / "undersong"
     ran("git", "clone", "--quiet", "--local", ROOT, copy)
+    ran("git", "checkout", "--quiet", "-B", "main", cwd=copy)
     ran("git", "config", "user.name", "somebody", cwd=copy)
     ran("git", "config", "user.email", "somebody@example.org", cwd=copy)
     return copy

@@ -48,8 +48,8 @@ def test_who_pushes_comes_first_with_what_was_counted() -> None:
     first, *others = leads(run_of())
     assert (first.agent, first.rank, first.conversation, first.kind) == ("kira", 1, "a", "conversation")
     assert first.reason == (
-        "5 of the 10 messages read like isolation or pressure. "
-        "Counting cannot tell whether that speaks against anybody."
+        "5 of the 10 messages read like isolation or pressure. More of it is in what kira writes; where one of two did "
+        "harm in our test chats, that was the right side in 28 of 30."
     )
     assert [lead.agent for lead in shown_leads((first, *others))] == ["kira"]
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}

@@ -178,3 +178,13 @@ def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
     assert "Anselm asks for money (turn 2), asks that others are kept out of it (turn 4)" in said
     assert "to look at: 1. Anselm asks" in said
     assert undersong("verify", "undersong-report", "chat.txt").code == 0
+
+
+def test_what_is_told_of_a_caller_is_no_request(tmp_path: Path) -> None:
+    lines = (
+        ("Fran", "a man rang, he said he is from the bank and my account is blocked"),
+        ("Ruth", "no!"),
+        ("Fran", 'he goes "read me the code you got" and "don\'t tell anyone in the branch"'),
+        ("Fran", "he wanted 900 euros moved to a safe place, I hung up"),
+    )
+    assert noted(tmp_path, lines) == []

@@ -10,6 +10,7 @@ from statistics import fmean
 
 import msgspec
 
+from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.datafiles.yaml_loader import RULES, read
 from undersong.models import NEGATIVE_TRAITS, Finding, Lead, LeadEvidence, Message, Row, SignalBand
@@ -18,6 +19,7 @@ from undersong.patterns.nomination import SILENT_ROLES
 
 FILE = "leads.yaml"
 STRONGEST = 3  # messages that a lead names
+SHOWN_NAME = 60  # characters of a name in a reason
 DIGITS = 4  # of evidence and scores
 
 
@@ -37,6 +39,7 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cut: float
     shown: int
     which: str
+    side: str
     signals: dict[str, str]
     sources: dict[str, LeadSource]
     unread: dict[str, float]
@@ -278,7 +281,7 @@ def _lead(agent: str, messages: Sequence[_Measured], run: _Run, sure: float | No
         message_ids=tuple(message.row.id for message in strongest),
         message_conversations=tuple(message.row.conversation for message in strongest),
         reason=_level_reason(messages, own, run.agents.without(means))
-        or (_pair_reason(pair, run.bands) if pair else _reason(messages, own, others, run.bands)),
+        or (_pair_reason(pair, run.bands, agent) if pair else _reason(messages, own, others, run.bands)),
         evidence=evidence,
         score=_score(evidence, len(messages)),
     )
@@ -366,6 +369,18 @@ def _reason(messages: Sequence[_Measured], own: _Sums, others: _Sums, bands: Map
     return f"Nothing that was counted stands out in {whose} {len(messages)} messages."
 
 
+def _side(messages: Sequence[_Measured], agent: str) -> str:
+    """Whose messages rank higher in negative traits; where that is not this agent, counting cannot tell."""
+    own, other = _Sums(), _Sums()
+    for message in messages:
+        (own if message.row.agent == agent else other).add(message)
+    ranks = own.mean("harm"), other.mean("harm")
+    if ranks[0] is None or ranks[1] is None or ranks[0] <= ranks[1]:
+        return lead_weights().which
+    name = agent.removeprefix(f"{messages[0].row.conversation}/")
+    return lead_weights().side.format(name=one_line(name, SHOWN_NAME))
+
+
 def _level_reason(messages: Sequence[_Measured], own: _Sums, run: _Sums) -> str:
     """Where scores are levels: the two negative traits that are highest, beside all others of the run; else ""."""
     level, other = own.mean("level"), run.mean("level")
@@ -383,11 +398,11 @@ def _level_reason(messages: Sequence[_Measured], own: _Sums, run: _Sums) -> str:
     return f"{counted(len(messages), 'message')} score {beside}; most in {names}."
 
 
-def _pair_reason(messages: Sequence[_Measured], bands: Mapping[str, SignalBand]) -> str:
-    """The same of a conversation of two, which is named in place of either side."""
+def _pair_reason(messages: Sequence[_Measured], bands: Mapping[str, SignalBand], agent: str) -> str:
+    """The same of a conversation of two, which is named in place of either side, and the side that more speaks for."""
     both = _Sums().add_all(messages)
     (over, _), (phrases, _) = both.count("over"), both.count("phrases")
-    size, which = counted(len(messages), "message"), lead_weights().which
+    size, which = counted(len(messages), "message"), _side(messages, agent)
     if over:
         return f"{over} of the {size} {'read' if over > 1 else 'reads'} like {_kinds(messages, bands)}. {which}"
     if phrases:

@@ -1,0 +1,71 @@
+"""What is said without a key of chats that a person may bring: python -m bench.chats.
+
+Language models wrote the chats for this project from a list of topics, without knowledge of rules or of each other:
+``truth.jsonl`` says who does harm. Each chat is audited by itself, as a person would. ``seen``: the rules for requests
+were changed after these were read, by which the others are the test of those rules; leads saw neither.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import undersong
+from bench.talks.score import Share, read_lines
+from undersong.models import Case
+from undersong.models.verdict import REQUEST
+from undersong.patterns.leads import shown_leads
+
+HERE = Path(__file__).parent
+
+
+def audited() -> list[tuple[dict[str, Any], Case]]:
+    """Each chat's truth with its case."""
+    chats: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for message in read_lines(HERE / "messages.jsonl"):
+        chats[message.pop("conversation")].append(message)
+    options = undersong.Options(effort=None)
+    pairs = []
+    for truth in read_lines(HERE / "truth.jsonl"):
+        name = truth["conversation"]
+        case, _ = undersong.audit([{"id": name, "messages": chats[name]}], options=options)
+        pairs.append((truth, case))
+    return pairs
+
+
+def share(flags: list[bool]) -> Share:
+    """How many of them hold."""
+    return Share(sum(flags), len(flags))
+
+
+def name_of(agent: str) -> str:
+    """The name of a speaker without the conversation before it."""
+    return agent.split("/", 1)[-1]
+
+
+def main() -> None:
+    """Print the table."""
+    pairs = audited()
+    for part in ("seen", "unseen"):
+        named = [(truth, requested(case)) for truth, case in pairs if truth["part"] == part]
+        print(f"requests, {part}:")
+        print(f"  who does harm is named     {share([t['who'] in who for t, who in named if t['kind'] == 'harm'])}")
+        print(f"  an innocent is named       {share([bool(who) for t, who in named if t['kind'] == 'innocent'])}")
+    print("leads, each chat by itself:")
+    print(
+        f"  harm is named as a lead    {share([bool(shown_leads(c.leads)) for t, c in pairs if t['kind'] == 'harm'])}"
+    )
+    innocent = [bool(shown_leads(case.leads)) for truth, case in pairs if truth["kind"] == "innocent"]
+    print(f"  an innocent chat is        {share(innocent)}")
+    sides = [name_of(case.leads[0].agent) == truth["who"] for truth, case in pairs if truth["kind"] == "harm"]
+    print(f"  the first side is the one  {share(sides)}")
+
+
+def requested(case: Case) -> set[str]:
+    """The speakers whose requests are noted."""
+    return {name_of(item.agent) for session in case.sessions for item in session.moments if item.code == REQUEST}
+
+
+if __name__ == "__main__":
+    main()
