@@ -43,7 +43,8 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     audited = undersong("audit", export, "--no-chance")
     assert audited.code == 0
     ranked = stored()
-    assert audited.out.startswith("No finding. 1 lead to look at:\n\n1. Read “c0”: 6 of the 10 messages")
+    assert audited.out.startswith("No finding. 2 things to look at:\n\n1. Jonas Berg asks for money (turn 5)")
+    assert "\n2. Read “c0”: 6 of the 10 messages" in audited.out
     assert "A hint: words were counted, and what they mean was not read." in audited.out
     assert len(ranked) == 20
     assert ranked[0]["agent"] == "c0/Jonas Berg"
