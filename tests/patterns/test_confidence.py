@@ -19,6 +19,7 @@ from undersong.patterns.significance.confidence import (
     doubted,
     reference_figures,
     rule_kind,
+    usual_prevalence,
     with_confidence,
 )
 from undersong.patterns.significance.finding_features import finding_features
@@ -131,3 +132,20 @@ def test_a_second_rule_that_sees_the_same_is_an_echo_and_another_pattern_over_th
 def test_kinds_of_rules() -> None:
     names = ("darvo", "darvo_by_sums", "darvo_by_indicators")
     assert [rule_kind(rule) for rule in load_rules(names=names)] == ["scores", "sums", "indicators"]
+
+
+@pytest.mark.parametrize(
+    ("role", "profile", "named", "share"),
+    [
+        ("assistant", "coding", False, 0.01),
+        ("assistant", "companion", False, 0.2),
+        ("assistant", None, False, 0.2),
+        ("participant", "messenger", False, 0.2),
+        ("agent", "companion", False, 0.01),
+        ("agent", "companion", True, 0.2),
+        ("agent", None, True, 0.01),
+    ],
+)
+def test_the_usual_prevalence_is_that_of_the_profile(role: str, profile: str | None, named: bool, share: float) -> None:
+    rows = [Row(id="m", conversation="c", agent="a", role=role)]  # type: ignore[arg-type]
+    assert usual_prevalence(rows, {"c": profile} if profile else {}, named=named) == {"a": share}

@@ -140,3 +140,15 @@ def test_what_is_not_on_the_first_screen_is_one_link_away(undersong: Undersong, 
     more = re.search(r'And \d+ more <a href="#([^"]+)">', page)
     assert more is not None
     assert f'<h4 id="{more[1]}">Claims</h4>' in page
+
+
+def test_the_prevalence_is_that_of_the_profile_and_the_report_records_it(undersong: Undersong, tmp_path: Path) -> None:
+    write(tmp_path / "talks.jsonl", session("All tests pass.", "9 passed", error=False))
+    undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(tmp_path / "out"))
+    parameters = json.loads((tmp_path / "out" / "case.json").read_text(encoding="utf-8"))["parameters"]
+    assert parameters["prevalence"] is None
+    assert parameters["usual_prevalence"] == {"coding": 0.01, "agents": 0.01, "companion": 0.2, "messenger": 0.2}
+    undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(tmp_path / "own"), "--prevalence", "0.05")
+    parameters = json.loads((tmp_path / "own" / "case.json").read_text(encoding="utf-8"))["parameters"]
+    assert parameters["prevalence"] == 0.05
+    assert "usual_prevalence" not in parameters

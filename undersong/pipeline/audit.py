@@ -29,7 +29,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.leads import leads_of
 from undersong.patterns.nomination import UNREAD_SEQUENCES, unread_sequences
 from undersong.patterns.significance import ResamplingConfig
-from undersong.patterns.significance.confidence import with_confidence
+from undersong.patterns.significance.confidence import BY_PROFILE, Prevalence, with_confidence
 from undersong.patterns.significance.estimate import Significance, estimate_significance
 from undersong.patterns.significance.refit import ConfidenceMap
 from undersong.pipeline.case_builder import (
@@ -44,7 +44,13 @@ from undersong.pipeline.case_builder import (
 )
 from undersong.pipeline.evaluate import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
-from undersong.pipeline.judged_findings import CONFIDENCE_MAP, with_disagreement, with_readings
+from undersong.pipeline.judged_findings import (
+    CONFIDENCE_MAP,
+    USUAL_PREVALENCE,
+    prevalence_by_profile,
+    with_disagreement,
+    with_readings,
+)
 from undersong.pipeline.options import Options, Progress, counter, silent
 from undersong.pipeline.price_estimate import PriceEstimate
 from undersong.pipeline.review_fit import confidence_by_reviews
@@ -129,9 +135,10 @@ def _audited(
         run.tally.add(reading.state, reading.reason)
     fitted = confidence_by_reviews(store) if options.confidence == "reviews" else None
     confidence_map = None if isinstance(fitted, str) else fitted
-    named = with_readings(
-        weighed.findings, sequences, run.rows, rules, options.seed, options.prevalence, confidence_map
+    prevalence: Prevalence = options.prevalence or prevalence_by_profile(
+        run.rows, run.sessions, BY_PROFILE, named=options.profile is not None
     )
+    named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed, prevalence, confidence_map)
     named = with_disagreement(named, run.rows, rules)
     findings = quoted(named, run.rows, store, judge, rules)
     leads = quoted_leads(leads_of(run.rows, findings, signals), run.rows, store)
@@ -146,6 +153,7 @@ def _audited(
         | judging.measurements
         | answered_by(run.rows)
         | {"prevalence": options.prevalence}
+        | ({} if options.prevalence else {USUAL_PREVALENCE: dict(BY_PROFILE)})
         | ({CONFIDENCE_MAP: msgspec.to_builtins(confidence_map)} if confidence_map else {})
         | ({UNREAD_SEQUENCES: unread_sequences(run.rows, sequences)} if sequences else {})
         | estimate.parameters(store, options.seed, rules)

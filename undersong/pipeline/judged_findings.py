@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
 from undersong.core.text import counted
 from undersong.judges.measurement import disagree
-from undersong.models import Case, Finding, Row, SequenceReading
+from undersong.models import Case, Finding, Row, SequenceReading, SessionVerdict
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
 from undersong.patterns.nomination import nominate
 from undersong.patterns.readings import reading_findings
-from undersong.patterns.significance.confidence import OWN, confidence, doubted, usual_prevalence, with_confidence
+from undersong.patterns.significance.confidence import (
+    Prevalence,
+    confidence,
+    doubted,
+    prevalence_of,
+    usual_prevalence,
+    with_confidence,
+)
 from undersong.patterns.significance.refit import ConfidenceMap, refitted
 
 CONFIDENCE_MAP = "confidence_map"  # among the parameters of a case
+USUAL_PREVALENCE = "usual_prevalence"  # likewise: the default of each profile, where none was given
 
 
 def with_readings(
@@ -25,7 +33,7 @@ def with_readings(
     rows: Sequence[Row],
     rules: Sequence[PatternRule],
     seed: int,
-    prevalence: float | None,
+    prevalence: Prevalence,
     fitted: ConfidenceMap | None = None,
 ) -> tuple[Finding, ...]:
     """The findings of rules and those of readings in one order; the same from the same arguments.
@@ -38,7 +46,7 @@ def with_readings(
     if not readings:
         return refitted(findings, fitted)
     named = reading_findings(readings, nominate(rows, findings, seed=seed), rules, rows)
-    usual = {} if prevalence else usual_prevalence(rows)
+    share_of = prevalence_of(prevalence, rows)
     by_reading = [
         msgspec.structs.replace(
             each,
@@ -46,7 +54,7 @@ def with_readings(
             measures=each.measures | {"prevalence": share},
         )
         for each in named
-        if (share := prevalence or usual.get(each.agent, OWN))
+        if (share := share_of(each.agent))
     ]
     read = {(each.agent, each.pattern): each for each in by_reading}
     matched = {(each.agent, each.pattern) for each in findings}
@@ -77,12 +85,22 @@ def _linked(finding: Finding, read: Mapping[tuple[str, str], Finding], whole: Co
     return msgspec.structs.replace(finding, reading=named.reading, confidence=named.confidence)
 
 
-def reading_facts(case: Case) -> tuple[int, float | None, ConfidenceMap | None]:
-    """The seed, the prevalence (None: what is usual for each agent) and the map of confidence of a case."""
-    fitted = case.parameters.get(CONFIDENCE_MAP)
+def prevalence_by_profile(
+    rows: Iterable[Row], sessions: Iterable[SessionVerdict], shares: Mapping[str, float], *, named: bool
+) -> dict[str, float]:
+    """Agent → prevalence where none was given: that of the profile of its conversations."""
+    return usual_prevalence(rows, {each.conversation: each.profile for each in sessions}, shares, named=named)
+
+
+def reading_facts(case: Case, rows: Sequence[Row]) -> tuple[int, Prevalence, ConfidenceMap | None]:
+    """The seed, the prevalence (of each agent, where none was given) and the map of confidence of a case."""
+    fitted, shares = case.parameters.get(CONFIDENCE_MAP), case.parameters.get(USUAL_PREVALENCE)
+    prevalence: Prevalence = case.parameters.get("prevalence")
+    if prevalence is None and shares is not None:
+        prevalence = prevalence_by_profile(rows, case.sessions, shares, named="profile" in case.parameters)
     return (
         case.parameters.get("seed", 0),
-        case.parameters.get("prevalence"),
+        prevalence,
         None if fitted is None else msgspec.convert(fitted, ConfidenceMap),
     )
 

@@ -83,7 +83,9 @@ def redacted(
     sequences = tuple(_sequence(each, masker, texts) for each in case.sequences)
     by_rules = tuple(each for each in masked_findings if not each.is_read)
     by_rules = tuple(_findings(by_rules, rows, new_rows, rules, effort, case))
-    findings = with_readings(by_rules, sequences, new_rows, rules, *reading_facts(case))
+    named = (msgspec.structs.replace(each, conversation=masks[each.conversation]) for each in case.sessions)
+    facts_of_run = reading_facts(msgspec.structs.replace(case, sessions=tuple(named)), new_rows)
+    findings = with_readings(by_rules, sequences, new_rows, rules, *facts_of_run)
     leads = with_quotes(leads_of(new_rows, findings, case.signals), new_rows, messages)
     strongest = strongest_sentences(row for row in new_rows if (row.conversation, row.id) in messages)
     originals = {mask: name for name, mask in masks.items()}

@@ -52,7 +52,7 @@ def recompute_findings(content: Content, rules: Sequence[PatternRule]) -> Iterat
     if effort is not None:
         noise = case.parameters.get("judge_noise")
         findings = estimate_significance(detection.findings, detection.outcomes, search, chosen, effort, noise).findings
-    findings = with_readings(tuple(findings), case.sequences, content.rows, rules, *reading_facts(case))
+    findings = with_readings(tuple(findings), case.sequences, content.rows, rules, *reading_facts(case, content.rows))
     findings = with_disagreement(findings, content.rows, rules)
     messages = {(message.conversation, message.id): message for message in case.cited}
     strongest = strongest_sentences(row for row in content.rows if (row.conversation, row.id) in messages)

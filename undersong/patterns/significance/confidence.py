@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 
 import msgspec
 
@@ -16,6 +17,8 @@ from undersong.patterns.significance.finding_features import finding_features, p
 
 FILE = "confidence.yaml"
 PLATFORM, OWN = 0.01, 0.2  # one bad agent in a hundred on a platform, one speaker in five in a person's own export
+Prevalence = float | Mapping[str, float] | None  # of every speaker; of each agent; None: what is usual by its rows
+BY_PROFILE: Mapping[str, float] = {"coding": PLATFORM, "agents": PLATFORM, "companion": OWN, "messenger": OWN}
 
 
 class ReadingCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -96,23 +99,46 @@ def confidence(certainty: int, prevalence: float, counts: ReadingCounts | None =
     return _probability(ratio * _odds(prevalence))
 
 
-def usual_prevalence(rows: Iterable[Row]) -> dict[str, float]:
-    """Agent → the share of speakers that is assumed to show a shape: ``PLATFORM`` of agents, ``OWN`` of others."""
-    balance = Counter[str]()
+def usual_prevalence(
+    rows: Iterable[Row],
+    profiles: Mapping[str, str] = MappingProxyType({}),
+    shares: Mapping[str, float] = BY_PROFILE,
+    *,
+    named: bool = False,
+) -> dict[str, float]:
+    """Agent → the share of speakers that is assumed to show a shape, by the profile of most of its messages.
+
+    ``profiles``: conversation → profile, ``shares``: profile → share. Unless a person ``named`` the profile, whoever
+    speaks in the role of an agent is one of ``agents``; a conversation without a profile is of a ``companion``. Of as
+    many messages of each, the higher share holds.
+    """
+    counts: dict[str, Counter[float]] = {}
     for row in rows:
-        balance[row.agent] += 1 if row.role == "agent" else -1
-    return {agent: PLATFORM if more > 0 else OWN for agent, more in balance.items()}
+        is_agent = row.role == "agent" and not (named and row.conversation in profiles)
+        profile = "agents" if is_agent else profiles.get(row.conversation, "companion")
+        counts.setdefault(row.agent, Counter())[shares.get(profile, OWN)] += 1
+    return {agent: max((count, share) for share, count in own.items())[1] for agent, own in counts.items()}
+
+
+def prevalence_of(prevalence: Prevalence, rows: Iterable[Row]) -> Callable[[str], float]:
+    """What gives the prevalence of an agent: one for all, that of a mapping, or (None) what is usual by its rows."""
+    if isinstance(prevalence, float | int):
+        usual, other = dict[str, float](), float(prevalence)
+    else:
+        usual, other = dict(usual_prevalence(rows) if prevalence is None else prevalence), OWN
+    return lambda agent: usual.get(agent, other)
 
 
 def with_confidence(
     findings: Sequence[Finding],
     rows: Sequence[Row],
     rules: Iterable[PatternRule],
-    prevalence: float | None = None,
+    prevalence: Prevalence = None,
     figures: ReferenceFigures | None = None,
 ) -> tuple[Finding, ...]:
     """The findings of rules, each with its confidence at this prevalence (None: what is usual for its agent).
 
+    A mapping has the prevalence of each agent.
     ``findings`` and ``rows`` are all of these agents. None stays where the pattern was not found by such a rule in the
     reference sets.
     """
@@ -120,14 +146,14 @@ def with_confidence(
         return ()
     figures = figures or reference_figures()
     kinds = {rule.hash: rule_kind(rule) for rule in rules}
-    usual = {} if prevalence else usual_prevalence(rows)
+    share_of = prevalence_of(prevalence, rows)
     odds: dict[int, float | None] = {}
     for judged in (True, False):
         places_of_kind = [place for place, each in enumerate(findings) if _judged(each, kinds) == judged]
         chosen = [findings[place] for place in places_of_kind]
         for place, finding, features in zip(places_of_kind, chosen, finding_features(chosen, rows), strict=True):
             weights: LogisticWeights = getattr(figures, kinds.get(finding.rule_hash, "scores"))
-            odds[place] = weights.odds(finding.pattern, features, prevalence or usual.get(finding.agent, OWN))
+            odds[place] = weights.odds(finding.pattern, features, share_of(finding.agent))
     rivals = _rival_odds(findings, odds)
     weighed = []
     for place, finding in enumerate(findings):
