@@ -278,7 +278,7 @@ def after(ordered: I, wanted: I) -> I:
 
 def bisected(times: I, wanted: I, low: I, high: I) -> I:
     """For each range the first place whose time is not before the wanted one (its end where there is none)."""
-    if machine(len(low)):
+    if machine(len(low), _bisect):
         return _bisect.at(len(low))(times, wanted, low, high)  # type: ignore[no-any-return]
     while (open_ := low < high).any():
         middle = (low + high) // 2

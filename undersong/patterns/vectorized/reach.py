@@ -63,7 +63,7 @@ class DirectedReach:
         parts, place, times = self.parts, self.parts.chain, self.times
         if longest is not None:
             return self._shortened(*self.reach(within, None), longest)
-        if within is not None and machine(len(times)):
+        if within is not None and machine(len(times), _sweep):
             sweep = np.empty((2, len(times)), dtype=np.int32)
             _sweep.at(len(times))(times, parts.order.bounds, within, *sweep)
             return picked(sweep[0], place), picked(sweep[1], place)
@@ -81,7 +81,7 @@ class DirectedReach:
             return place, place + 1
         if not len(read):
             return first, last
-        if machine(len(place)):
+        if machine(len(place), _shorten):
             shortened = np.empty_like(first), np.empty_like(last)
             _shorten.at(len(place))(place, first, last, read, before, longest, *shortened)
             return shortened
@@ -100,7 +100,7 @@ class DirectedReach:
         hot = fitting(chain, wanted.bound)
         first, last = self._bridged(hot, *self.reach(within, wanted.longest), public, wanted)
         in_public, in_chain = _fitting(public, needs), _fitting(chain, needs)
-        if not machine(len(hot)):
+        if not machine(len(hot), _surround):
             return self._around(hot, first, last, in_public, in_chain, needs)
         runs = DirectedRuns(*(np.empty(len(hot), dtype=np.int64) for _ in DirectedRuns._fields))
         needed = np.array([number for _, number in needs], dtype=np.int64)
@@ -119,7 +119,7 @@ class DirectedReach:
             return first[hot], last[hot]
         lists = self.parts.lists
         gone = start_filter.reached(public, lists.seen, wanted.bound, wanted.gap)
-        if machine(len(hot)):
+        if machine(len(hot), _bridge):
             bridged = np.empty(len(hot), dtype=first.dtype), np.empty(len(hot), dtype=last.dtype)
             _bridge.at(len(hot))(hot, self.link, lists.met, self.starts, self.ends, *gone, first, last, *bridged)
             return bridged

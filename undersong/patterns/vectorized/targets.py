@@ -135,7 +135,7 @@ def target_frame(
 def _complete(run: SequenceRuns, marked: ListMasks, required: Sequence[int]) -> B:
     """The runs in which each required bit occurs."""
     size = len(marked.public) + len(marked.chain)
-    if machine(size):
+    if machine(size, _has_all):
         wanted = np.uint64(sum(1 << index for index in required))
         return _has_all.at(size)(*marked, *run[2:], wanted)  # type: ignore[no-any-return]
     complete = run.sizes > 0
