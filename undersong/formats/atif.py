@@ -32,6 +32,7 @@ _KEYS = frozenset(
         "metrics",
     )
 )
+_ANSWER_KEYS = frozenset(("source_call_id", "content", "subagent_trajectory_ref"))
 _ABOUT_KEYS = frozenset(
     ("schema_version", "session_id", "trajectory_id", "agent", "steps", "final_metrics", "subagent_trajectories")
 )
@@ -108,10 +109,13 @@ def _observation(
     answers = observation.get("results") if isinstance(observation, dict) else observation
     if answers is not None and not isinstance(answers, list):
         notes.add("observation without a list of 'results', not read", ref)
+    if isinstance(observation, dict):
+        notes.unread(observation, ref, frozenset(("results",)))
     for answer, place in elements(answers if isinstance(answers, list) else (), ref, "observation", "results"):
         if not isinstance(answer, dict):
             notes.add("answer of a tool that is not an object, not read", place)
             continue
+        notes.unread(answer, place, _ANSWER_KEYS)
         call = values.name(answer.get("source_call_id"))
         text = values.printed(answer.get("content"))
         notes.blocks(answer.get("content"), place)

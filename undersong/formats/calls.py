@@ -167,7 +167,9 @@ def _add(span: TraceSpan, ref: SourceRef, log: CallLog, notes: SkipLog) -> Itera
         if not problems:
             notes.add(NOT_CAPTURED if span.is_call else "span that is no call of a model, not read", ref)
         return
-    call = ModelCall(nanoseconds(span.start), nanoseconds(span.end), before, after, ref, span.model, span.name)
+    start = moment(span.start, ref, notes)
+    end = start if span.end == span.start else moment(span.end, ref, notes)
+    call = ModelCall(start, end, before, after, ref, span.model, span.name)
     (log.add if span.is_call else log.add_whole)(span.conversation, call)
 
 
@@ -238,6 +240,14 @@ def nanoseconds(value: Any) -> int:
     if moment is None:
         return 0
     return value if isinstance(value, int) and value > 10**17 else int(moment.timestamp() * 1e6) * 1000
+
+
+def moment(value: Any, ref: SourceRef, notes: SkipLog) -> int:
+    """``nanoseconds``, where a time that cannot be read is noted."""
+    result = nanoseconds(value)
+    if not result and value not in (None, "", 0, "0"):
+        notes.add(values.UNREADABLE_TIME, ref)
+    return result
 
 
 def read_calls(source_items: Iterable[Item | tuple[str, ModelCall]], log: CallLog, notes: SkipLog) -> Iterator[Item]:

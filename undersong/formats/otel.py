@@ -23,7 +23,7 @@ from undersong.formats.calls import (
     ModelCall,
     Utterance,
     chat_utterances,
-    nanoseconds,
+    moment,
     read_calls,
 )
 from undersong.formats.json_stream import JsonRecord, decode, elements, records
@@ -62,7 +62,9 @@ READ = frozenset(
     )
 )  # repeat what the messages say, or say what a model may call
 _EVENT = re.compile(r"gen_ai\.(?:(system|user|assistant|tool)\.message|choice)")
-_FIELD = re.compile(r"role|content|name|tool_call_id|finish_reason|contents\.\d+\..*|(?:message\.)?tool_calls\..*")
+_FIELD = re.compile(
+    r"role|content|name|tool_call_id|finish_reason|contents\.\d{1,5}\.message_content\.(?:text|type)|(?:message\.)?tool_calls\..*"
+)
 _PARTS = frozenset(("text", "refusal", "tool_call", "tool_call_response", "reasoning"))
 _MESSAGE_KEYS = frozenset(("role", "parts", "content", "name", "finish_reason", "tool_calls"))
 NUMBERED = (
@@ -179,7 +181,7 @@ def _call(span: Any, ref: SourceRef, notes: SkipLog) -> tuple[str, ModelCall] | 
     trace = values.name(span.get("traceId")) or values.name(context.get("trace_id")) or str(ref)
     key = next((name for group in GROUPS if (name := values.name(attributes.get(group)))), trace)
     start, end = (
-        next((nanoseconds(span[name]) for name in names if span.get(name) is not None), 0)
+        next((moment(span[name], ref, notes) for name in names if span.get(name) is not None), 0)
         for names in (("startTimeUnixNano", "start_time"), ("endTimeUnixNano", "end_time"))
     )
     model, name = (
@@ -194,7 +196,7 @@ def _is_read(name: str) -> bool:
     if name in READ or name in (*GROUPS, *MODELS, *NAMES) or name in dict(LISTS):
         return True
     matches = (match for pattern, _ in NUMBERED if (match := pattern.fullmatch(name)))
-    return any(_FIELD.fullmatch(match[2]) for match in matches)
+    return any(int(match[1]) < MOST_MESSAGES and _FIELD.fullmatch(match[2]) for match in matches)
 
 
 def _of_events(
