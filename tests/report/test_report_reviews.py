@@ -34,10 +34,18 @@ def test_a_review_is_in_the_next_report_and_verify_covers_it(tmp_path: Path, mon
     audited()
     assert not (report / "reviews.jsonl").exists()
     first = json.loads(run("review", "next", "--json").output)
-    run("review", "set", first["id"], "confirmed", "--reviewer", "Ida", "--note", "she pays")
+    run("review", "set", first["id"], "confirmed", "--reviewer", "Ida", "--note", "<b>she</b> `pays` | *now*")
     audited()
     (line,) = (report / "reviews.jsonl").read_bytes().splitlines()
     assert (json.loads(line)["id"], json.loads(line)["reviewer"]) == (first["id"], "Ida")
+    page = (report / "report.html").read_text(encoding="utf-8")
+    assert "confirmed by Ida" in page
+    assert "&lt;b&gt;she&lt;/b&gt;" in page
+    assert "<b>she</b>" not in page
+    markdown = (report / "details.md").read_text(encoding="utf-8")
+    assert "confirmed by Ida" in markdown
+    assert "<b>she</b>" not in markdown
+    assert "*now*" not in markdown.replace("\\*now\\*", "")
     assert "reviews.jsonl" in json.loads((report / "manifest.json").read_bytes())["files"]
     assert run("verify", str(report)).exit_code == 0
     (report / "reviews.jsonl").write_bytes(line.replace(b'"confirmed"', b'"rejected"') + b"\n")
@@ -46,6 +54,7 @@ def test_a_review_is_in_the_next_report_and_verify_covers_it(tmp_path: Path, mon
     assert "reviews.jsonl" in tampered.output
     audited("--redact")
     assert not (report / "reviews.jsonl").exists()
+    assert "by Ida" not in (report / "report.html").read_text(encoding="utf-8")
 
 
 def test_confidence_is_fitted_to_reviews_where_there_are_enough_and_verify_works_it_out_again(

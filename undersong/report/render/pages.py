@@ -17,6 +17,7 @@ from undersong.models import LEVELS
 from undersong.report import (
     alignment_words,
     claims_view,
+    decision_words,
     escape,
     headline,
     narrative,
@@ -48,7 +49,7 @@ def environment() -> jinja2.Environment:
     made.filters |= {"line": escape.label, "shown": escape.shown, "moment": escape.moment, "sha256": text_hash}
     made.filters["first_upper"] = escape.first_upper
     functions = (
-        claims_view.against,
+        claims_view.against, decision_words.decision_words,
         counted, mechanism_name, escape.own_name, escape.period, headline.coverage, headline.findings_words,
         headline.headline, headline.mechanism_gaps, alignment_words.alignment_colour, alignment_words.alignment_words,
         narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
