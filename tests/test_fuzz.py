@@ -15,7 +15,6 @@ from types import ModuleType
 import pytest
 
 COUNT = 20_000  # of 1,000,000; 50 CPU seconds
-LOST = 0.002  # of the inputs; .0006 measured: what is mistyped around a text of ATIF or of a trace is not always said
 SEEDS = 1_000  # that commits take turns at
 
 
@@ -47,13 +46,11 @@ def test_no_mutated_input_crashes_hangs_loses_words_or_takes_the_memory(fuzz: Mo
     before = fuzz.growth()
     seed = seed_of_commit()
     outcomes = list(fuzz.run(COUNT, seed, tmp_path))
-    failed = [each for each in outcomes if each.verdict in ("crash", "hang")]
+    failed = [each for each in outcomes if each.verdict in ("crash", "hang", "lost words")]
     assert failed == [], f"seed {seed}\n{fuzz.table(outcomes)}"
-    lost = [each for each in outcomes if each.verdict == "lost words"]
-    assert len(lost) <= LOST * COUNT, f"seed {seed}\n{lost}"
     assert fuzz.growth() - before < fuzz.GROWTH
     assert {each.form for each in outcomes} == {form.name for form in fuzz.FORMATS}
-    assert {each.verdict for each in outcomes} - {"lost words"} == {"ok", "problems", "file error"}
+    assert {each.verdict for each in outcomes} == {"ok", "problems", "file error"}
 
 
 def test_the_same_seed_gives_the_same_inputs(fuzz: ModuleType, tmp_path: Path) -> None:

@@ -62,6 +62,17 @@ def test_an_archive_gives_the_same_messages_as_the_log(tmp_path: Path) -> None:
     assert not result.problem_texts("file")
 
 
+def test_summaries_of_samples_are_no_conversations_of_their_own(tmp_path: Path) -> None:
+    said = [{"id": "m1", "role": "user", "content": "how deep?"}, {"id": "m2", "role": "assistant", "content": "Two."}]
+    sample = {"id": "a", "epoch": 1, "input": said, "target": "", "messages": said}
+    summary = {"id": "a", "epoch": 1, "input": said, "target": "", "uuid": "u", "completed": True, "message_count": 2}
+    members = {"_journal/summaries/1.json": [summary], "samples/a_epoch_1.json": sample, "summaries.json": [summary]}
+    result = outcome(archive(tmp_path / "x.eval", members))
+    assert [message.text for message in result.only.messages] == ["how deep?", "Two."]
+    assert [problem.what for problem in result.problems] == [
+        "1 × summary of a sample, whose messages stand in the sample"] * 2  # fmt: skip
+
+
 def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
     path = archive(tmp_path / "x.eval", {"samples/a.json": {"epoch": 1, "input": "", "target": "", "messages": []}})
     data = bytearray(path.read_bytes())

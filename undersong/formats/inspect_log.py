@@ -47,10 +47,10 @@ _SAMPLE_KEYS = frozenset(
 
 
 def sniff(sample: FormatSample) -> bool:
-    """A log with its ``eval`` and ``plan``, or a sample with its epoch and messages."""
+    """A log with its ``eval`` and ``plan``, or samples or their summaries, with an epoch."""
     if sample.has("eval", "plan") or sample.has("eval.task", "status"):
         return True
-    return sample.has("epoch", "input", "target") and not sample.list_first
+    return sample.has("epoch", "input", "target")
 
 
 def read(source: TextSource) -> Iterator[Item]:
@@ -63,6 +63,9 @@ def _log(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
     value, ref = record
     if isinstance(value, dict) and ("eval" in value or "plan" in value):
         notes.add("header of an Inspect log, which holds no messages", ref)
+        return
+    if isinstance(value, dict) and "message_count" in value and "messages" not in value:
+        notes.add("summary of a sample, whose messages stand in the sample", ref)
         return
     listed = value.get("messages") if isinstance(value, dict) else None
     if not isinstance(listed, list):
