@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import Undersong
+from tests.formats.conftest import outcome
 
 ROOT = Path(__file__).parents[2]
 PROJECT = Path(__file__).parent / "inspect_project"
@@ -22,6 +23,16 @@ PACKAGES = ("inspect-ai==0.3.285", "inspect-scout==0.6.1")
 HARMLESS = {"schema": "undersong.session", "version": 1, "session": {"id": "key"},
             "turns": [{"role": "user", "author": "mo", "text": "Where is the key?"},
                       {"role": "assistant", "author": "kira", "text": "Under the mat."}]}  # fmt: skip
+READ_SAMPLES = """
+import json
+from glob import glob
+from inspect_ai.log import read_eval_log
+log = read_eval_log(glob("logs/*.eval")[0])
+print(json.dumps({sample.uuid: [
+    [message.id, message.role, message.text, [[call.id, call.function, call.arguments] for call in
+     getattr(message, "tool_calls", None) or ()], getattr(message, "tool_call_id", None)]
+    for message in sample.messages] for sample in log.samples}))
+"""
 READ_LOG = """
 import json
 from glob import glob
@@ -81,6 +92,27 @@ def project(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Pat
     (folder / "job.yaml").write_text("scanners:\n  - name: undersong/audit\n    params: {level: medium}\n")
     programs.run("inspect", "eval", "sessions.py", "--model", "mockllm/model", "--log-dir", "logs", cwd=folder)
     return folder
+
+
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_every_message_of_a_log_that_inspect_wrote_is_read(programs: Programs, project: Path, form: str) -> None:
+    samples = json.loads(programs.run("python", "-c", READ_SAMPLES, cwd=project))
+    (log,) = (project / "logs").glob("*.eval")
+    if form == "json":
+        programs.run("inspect", "log", "convert", str(log), "--to", "json", "--output-dir", "json", cwd=project)
+        (log,) = (project / "json").glob("*.json")
+    result = outcome(log)
+    assert [file.source_format for file in result.files] == ["inspect"]
+    assert [problem.what for problem in result.problems if problem.kind != "note"] == []
+    assert len(result.conversations) == len(samples) == 2
+    for conversation in result.conversations:
+        messages = [
+            [message.id, message.role, message.text,
+             [[call.id, call.name, call.input] for call in message.tool_calls],
+             message.tool_results[0].call_id if message.tool_results else None]
+            for message in conversation.messages
+        ]  # fmt: skip
+        assert messages == samples[conversation.id]
 
 
 def test_inspect_scores_a_log_with_what_contradicts_the_assistant(programs: Programs, project: Path) -> None:
