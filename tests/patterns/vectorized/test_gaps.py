@@ -47,7 +47,7 @@ def test_a_pattern_tells_how_many_rows_in_a_row_a_match_passes_over(pattern: str
 def test_a_reach_ends_where_too_many_rows_in_a_row_fit_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     masks = np.array([1, 0, 0, 1, 0, 0, 0, 2, 1], dtype=np.uint8)
     both = [reached(masks, np.arange(9), 1, 2)]
-    monkeypatch.setattr(start_filter, "machine", lambda _size: True)
+    monkeypatch.setattr(start_filter, "machine", lambda _size, *_kernels: True)
     both.append(reached(masks, np.arange(9), 1, 2))
     for first, last in both:
         assert last.tolist() == [6, 6, 6, 6, 6, 7, 9, 9, 9, 9]
@@ -80,7 +80,7 @@ def test_only_rows_that_a_match_comes_to_are_laid_out(compiled: bool, monkeypatc
     monkeypatch.setattr(targets, "merged", noted)
     if compiled:
         for module in ("start_filter", "reach"):
-            monkeypatch.setattr(f"undersong.patterns.vectorized.{module}.machine", lambda _size: True)
+            monkeypatch.setattr(f"undersong.patterns.vectorized.{module}.machine", lambda _size, *_kernels: True)
     row_timelines = timelines(rows)
     result = search(chosen, row_timelines)
     assert plain_result(result) == plain_result(reference(chosen, row_timelines))

@@ -79,7 +79,7 @@ class LiveTimeline:
         fresh = self.entries[len(marked.entries) :]
         rows = with_indicators((entry.row for entry in fresh), now)
         pairs = zip(fresh, rows, strict=True)
-        marked.append([entry if row is entry.row else entry._replace(row=row) for entry, row in pairs])
+        marked.append([entry if row is entry.row else msgspec.structs.replace(entry, row=row) for entry, row in pairs])
         self._marked_by = now
         return marked
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from undersong.models import Row
 from undersong.models.row import DownstreamRow
 from undersong.patterns.language.compile import PatternRule
@@ -67,7 +69,9 @@ def sequence_after(
     if not added:
         return None
     entries = sorted((*timeline.entries, *added.values()), key=_order)
-    return timeline._replace(entries=tuple(entry._replace(place=place) for place, entry in enumerate(entries)))
+    return timeline._replace(
+        entries=tuple(msgspec.structs.replace(entry, place=place) for place, entry in enumerate(entries))
+    )
 
 
 def _following(rule: PatternRule, opening: Entry, other: Timeline) -> Iterator[Entry]:
@@ -82,7 +86,7 @@ def _following(rule: PatternRule, opening: Entry, other: Timeline) -> Iterator[E
 def _downstream(entry: Entry, author: str) -> Entry:
     fields = {name: getattr(entry.row, name) for name in Row.__struct_fields__}
     passed_to = fields.pop("target")
-    return entry._replace(row=DownstreamRow(**fields, target=author, passed_to=passed_to))
+    return msgspec.structs.replace(entry, row=DownstreamRow(**fields, target=author, passed_to=passed_to))
 
 
 def _order(entry: Entry) -> tuple[int, int, str, str]:

@@ -6,12 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from typing import NamedTuple
 
+import msgspec
+
 from undersong.models import Row
 from undersong.rows.binary import microseconds
 
 
-class Entry(NamedTuple):
-    """A row at its place: ``time`` in microseconds since 1970 (inherited where the row has none), None if untimed."""
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """A row at its place: ``time`` in microseconds since 1970 (inherited where the row has none), None if untimed.
+
+    There are as many as rows, so the collector of cycles does not look at them: nothing of a row leads back to it.
+    """
 
     row: Row
     time: int | None

@@ -7,6 +7,8 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
+import msgspec
+
 from undersong.models import Row
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import Context
@@ -249,7 +251,9 @@ def filtered(rule: PatternRule, timeline: Timeline) -> Timeline:
         holds = rule.where(Context(entry.row, {}))
         if holds is True or (holds is None and not entry.read):
             remaining.append(entry)
-    return timeline._replace(entries=tuple(entry._replace(place=place) for place, entry in enumerate(remaining)))
+    return timeline._replace(
+        entries=tuple(msgspec.structs.replace(entry, place=place) for place, entry in enumerate(remaining))
+    )
 
 
 def local_mask(rule: PatternRule, row: Row) -> int:

@@ -276,4 +276,4 @@ def _noisy(entry: Entry, differences: Mapping[str, float]) -> Entry:
         for trait, score in scores.items()
     }
     row: Row = msgspec.structs.replace(entry.row, traits=traits)
-    return entry._replace(row=row)
+    return msgspec.structs.replace(entry, row=row)

@@ -62,7 +62,7 @@ def permuted(partition: Partition, order: Sequence[int]) -> Partition:
     for entry, source in zip(partition.rows, order, strict=True):
         words = partition.rows[source].row
         moved = {name: getattr(words, name) for name in MESSAGE_ATTRIBUTES}
-        rows.append(entry._replace(row=msgspec.structs.replace(entry.row, **moved)))
+        rows.append(msgspec.structs.replace(entry, row=msgspec.structs.replace(entry.row, **moved)))
     return replaced(partition, tuple(rows))
 
 
@@ -296,7 +296,7 @@ def scope(rule: PatternRule, partition: Partition) -> Partition:
     """
     if looks_elsewhere(rule):
         return partition
-    rows = tuple(entry._replace(place=place) for place, entry in enumerate(partition.rows))
+    rows = tuple(msgspec.structs.replace(entry, place=place) for place, entry in enumerate(partition.rows))
     timeline = Timeline(partition.timeline.agent, partition.timeline.conversation, rows)
     return partition._replace(rows=rows, timeline=timeline)
 
