@@ -37,7 +37,7 @@ def build(dist: Path = DIST) -> tuple[Path, Path]:
     shutil.rmtree(dist, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "undersong"
-        run("git", "clone", "--quiet", "--local", ROOT, clone)
+        run("git", "clone", "--quiet", "--no-hardlinks", ROOT, clone)
         run(sys.executable, "-m", "hatchling", "build", "-d", dist, cwd=clone)
     return next(dist.glob("*.whl")), next(dist.glob("*.tar.gz"))
 

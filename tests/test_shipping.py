@@ -43,7 +43,7 @@ def ran(*command: str | Path, cwd: Path = ROOT, allowed: tuple[int, ...] = (0,))
 def clone(folder: Path) -> Path:
     """What is committed, in a repository of its own, with a name to commit by."""
     copy = folder / "undersong"
-    ran("git", "clone", "--quiet", "--local", ROOT, copy)
+    ran("git", "clone", "--quiet", "--no-hardlinks", ROOT, copy)
     ran("git", "checkout", "--quiet", "-B", "main", cwd=copy)
     ran("git", "config", "user.name", "somebody", cwd=copy)
     ran("git", "config", "user.email", "somebody@example.org", cwd=copy)

@@ -58,8 +58,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (
         "targets", "strategies", "start_filter", "reach", "layout",
     ):  # fmt: skip
-        monkeypatch.setattr(f"undersong.patterns.vectorized.{module}.machine", lambda _size: True)
-    monkeypatch.setattr(jit, "machine", lambda _size: False)
+        monkeypatch.setattr(f"undersong.patterns.vectorized.{module}.machine", lambda _size, *_kernels: True)
+    monkeypatch.setattr(jit, "machine", lambda _size, *_kernels: False)
 
 
 @pytest.mark.usefixtures("eager")

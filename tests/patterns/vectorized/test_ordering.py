@@ -24,16 +24,16 @@ def test_the_order_of_time_is_the_same_by_loops(
     times = np.sort(times) if sorted_ else times
     places = {"rising": np.arange(300), "mixed": dice.integers(0, 9, 300)}.get(positions or "")
     expected = ordering.in_time(times, places)
-    monkeypatch.setattr(ordering, "machine", lambda _size: True)
-    monkeypatch.setattr(jit, "machine", lambda _size: False)
+    monkeypatch.setattr(ordering, "machine", lambda _size, *_kernels: True)
+    monkeypatch.setattr(jit, "machine", lambda _size, *_kernels: False)
     actual = ordering.in_time(times, places)
     assert (actual is None) == (expected is None) == (sorted_ and positions != "mixed")
     assert actual is None or (actual == expected).all()
 
 
 def test_rows_of_agents_that_have_no_name_are_never_written_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "machine", lambda _size: True)
-    monkeypatch.setattr(jit, "machine", lambda _size: False)
+    monkeypatch.setattr(ordering, "machine", lambda _size, *_kernels: True)
+    monkeypatch.setattr(jit, "machine", lambda _size, *_kernels: False)
     agents = np.array([1, 0, 1, 2], dtype=np.int32)
     order, counts = ordering.by_agent(agents, 3)
     assert (order.tolist(), counts.tolist()) == ([1, 0, 2, 3], [1, 2, 1])

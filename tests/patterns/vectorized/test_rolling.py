@@ -16,8 +16,8 @@ MEAN = Window("mean", Field("x"))
 @pytest.fixture
 def by_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loops of large tables for small ones, as they are (nothing is compiled)."""
-    monkeypatch.setattr(rolling, "machine", lambda _size: True)
-    monkeypatch.setattr(jit, "machine", lambda _size: False)
+    monkeypatch.setattr(rolling, "machine", lambda _size, *_kernels: True)
+    monkeypatch.setattr(jit, "machine", lambda _size, *_kernels: False)
 
 
 def sample_sequences() -> tuple[WindowEvents, np.ndarray, np.ndarray, np.ndarray]:

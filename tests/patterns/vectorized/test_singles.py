@@ -22,8 +22,8 @@ from undersong.patterns.vectorized.strategies import FixedLengthStrategy
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Large tables' ways for small ones, as they are (nothing is compiled)."""
     for module in (layout, strategies):
-        monkeypatch.setattr(module, "machine", lambda _size: True)
-    monkeypatch.setattr(jit, "machine", lambda _size: False)
+        monkeypatch.setattr(module, "machine", lambda _size, *_kernels: True)
+    monkeypatch.setattr(jit, "machine", lambda _size, *_kernels: False)
 
 
 @pytest.mark.usefixtures("eager")
@@ -81,8 +81,8 @@ def test_a_screened_walker_has_the_runs_of_what_is_left(monkeypatch: pytest.Monk
         assert len(walker.runs) == len(walker.starts)
 
     for module in (layout, strategies):
-        monkeypatch.setattr(module, "machine", lambda _size: True)
-    monkeypatch.setattr(jit, "machine", lambda _size: False)
+        monkeypatch.setattr(module, "machine", lambda _size, *_kernels: True)
+    monkeypatch.setattr(jit, "machine", lambda _size, *_kernels: False)
     monkeypatch.setattr(FixedLengthStrategy, "screen", noted)
     chosen = rule("A{3}", {"having": ["std(A.compassion) > 0.3"]}, A="compassion >= 0")
     search(chosen, timelines(random_rows(random.Random(3))))
