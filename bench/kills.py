@@ -174,9 +174,9 @@ class Bench:
         time.sleep(delay)
         running = self._process.poll() is None
         self._process.send_signal(number)
-        self._process.communicate()
+        _, errors = self._process.communicate()
         if self._process.returncode not in (0, *ENDED[number]):
-            sys.exit(f"{number.name}: {self.job.command[2:]} ended with {self._process.returncode}")
+            sys.exit(f"{number.name}: {self.job.command[2:]} ended with {self._process.returncode}: {errors.decode()}")
         return running and self._process.returncode != 0
 
     def run(self) -> None:

@@ -25,7 +25,6 @@ def test_a_store_that_is_shared_survives_kills_of_its_writers_and_reader() -> No
     assert "none lost, none in part" in ran.stdout
 
 
-@pytest.mark.skipif("not __import__('os').environ.get('UNDERSONG_KILLS')", reason="fails under load: see note")
 @pytest.mark.parametrize("commands", ["audit,watch,sweep", "monitor,import,merge,forget"])
 def test_a_command_that_was_killed_and_run_again_leaves_what_an_undisturbed_one_does(commands: str) -> None:
     program = [sys.executable, str(BENCH / "kills.py"), "--kills", "10", "--seed", "4", "--only", commands]

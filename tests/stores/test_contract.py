@@ -119,3 +119,25 @@ def test_messages_come_back_by_id_in_the_order_of_their_conversation(store: Stor
     assert [message.text for message in store.messages("c1", ["m2", "m9", "m0", "m2"])] == ["one", "three"]
     assert [message.text for message in store.messages("c2", ("m0", "m1"))] == ["other"]
     assert store.messages("c3", ["m0"]) == ()
+
+
+def test_an_import_that_was_cut_off_brings_routes_and_answers_when_it_comes_again(store: Store, tmp_path: Path) -> None:
+    conversation = talk("a")
+    with SQLiteStore(tmp_path / "other.db") as other:
+        other.put_conversation(conversation, *scans(conversation))
+        other.put_answers([("c1", answer())])
+        store.put_conversation(conversation, *scans(conversation))  # as far as the one that was killed had come
+        for _ in range(2):
+            import_records(store, export_records(other), NOON)
+            assert store.answers("c1", "j1") == {"m0": answer()}
+
+
+def test_answers_of_another_store_never_replace_those_that_are_there(store: Store, tmp_path: Path) -> None:
+    conversation = talk("a")
+    own = msgspec.structs.replace(answer(), reason="ours")
+    with SQLiteStore(tmp_path / "other.db") as other:
+        for each, given in ((other, answer()), (store, own)):
+            each.put_conversation(conversation, *scans(conversation))
+            each.put_answers([("c1", given)])
+        import_records(store, export_records(other), NOON)
+    assert store.answers("c1", "j1") == {"m0": own}

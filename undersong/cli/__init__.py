@@ -192,7 +192,25 @@ def _end_like_an_interrupt() -> None:
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     os.umask(0o077)  # whatever is written may quote private messages
-    _end_like_an_interrupt()
+    try:
+        _end_like_an_interrupt()
+        code = _outcome()
+        _ignore_signals()
+    except KeyboardInterrupt:  # before the command began, or while it was said how it ended
+        _ignore_signals()
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _ignore_signals() -> None:
+    """The work has ended: a signal that comes while the interpreter closes must not change how it is told."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _outcome() -> int:
+    """Run the command line, say what went wrong, and give the exit code."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # many small products: more threads only wait for one another
     for stream in (sys.stdout, sys.stderr):  # a name in an export may hold what the terminal's encoding lacks
         if isinstance(stream, TextIOWrapper):
@@ -221,4 +239,4 @@ def main() -> None:
         traceback.print_exc()
         click.echo("undersong: this is a defect; what was stored is kept. Please report the lines above", err=True)
         code = CRASHED
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0

@@ -175,22 +175,47 @@ def _take_thread(store: Store, record: ThreadRecord, forgotten: Forgotten) -> Im
         return ImportCounts(forgotten=1)
     conversation = record.conversation
     newer = conversation is not None and len(conversation.messages) > (store.length(record.id) or 0)
-    if newer and conversation is not None and record.thread is not None:
+    if conversation is not None and record.thread is not None:
         shown = forgotten.without(conversation)
-        hidden = {now.id for now, then in zip(shown.messages, conversation.messages, strict=True) if now != then}
-        scans = tuple(Scan(message_id=s.message_id) if s.message_id in hidden else s for s in record.scans)
-        thread, routes = record.thread, record.routes
-        for agent in forgotten.named(conversation):
-            thread, routes = signals_without(thread, agent), routes_without(routes, agent)
-        store.put_conversation(shown, scans, thread)
-        store.put_routes([(record.id, routes)])
-        store.put_answers((record.id, answer) for answer in record.answers if answer.message_id not in hidden)
+        if newer:
+            thread = record.thread
+            for agent in forgotten.named(conversation):
+                thread = signals_without(thread, agent)
+            hidden = _hidden(shown, conversation)
+            scans = tuple(Scan(message_id=s.message_id) if s.message_id in hidden else s for s in record.scans)
+            store.put_conversation(shown, scans, thread)
+        if newer or store.conversation(record.id)[0].messages == shown.messages:
+            _take_readings(store, record, shown, forgotten, newer=newer)
     claims = [each for each in record.claims if not _names_forgotten(store, each, forgotten)]
     if claims and (newer or (store.keeps_reviews and not any(store.claims(record.id)))):
         store.put_claims([record.id], claims)
     rows = [row for row in record.rows if not (forgotten.agent(row.agent) or forgotten.agent(row.target or ""))]
     store.append(rows)
     return ImportCounts(threads=1, rows=len(rows), older=int(conversation is not None and not newer))
+
+
+def _take_readings(
+    store: Store, record: ThreadRecord, shown: Conversation, forgotten: Forgotten, *, newer: bool
+) -> None:
+    """Routes and answers of a conversation; of one that is there already where it has none.
+
+    An import that was killed after it had put the conversation has put neither: the same import again brings them.
+    """
+    conversation = record.conversation
+    assert conversation is not None, record.id
+    if newer or not store.routes(record.id):
+        routes = record.routes
+        for agent in forgotten.named(conversation):
+            routes = routes_without(routes, agent)
+        store.put_routes([(record.id, routes)])
+    if newer or not any(store.evaluations(record.id)):
+        hidden = _hidden(shown, conversation)
+        store.put_answers((record.id, answer) for answer in record.answers if answer.message_id not in hidden)
+
+
+def _hidden(shown: Conversation, conversation: Conversation) -> set[str]:
+    """Ids of the messages of which something was forgotten."""
+    return {now.id for now, then in zip(shown.messages, conversation.messages, strict=True) if now != then}
 
 
 def _erase(store: Store, tombstone: Tombstone, now: datetime) -> None:

@@ -123,14 +123,14 @@ def _version_of(db: sqlite3.Connection, path: Path) -> int:
 @contextmanager
 def transaction(db: sqlite3.Connection, begin: str) -> Iterator[None]:
     """A transaction that begins with this statement; an error takes all of it back."""
-    db.execute(begin)
     try:
+        db.execute(begin)
         yield
-    except BaseException:
+        db.execute("COMMIT")
+    except BaseException:  # an interrupt may come right after the beginning
         if db.in_transaction:  # a full disk has ended it
             db.execute("ROLLBACK")
         raise
-    db.execute("COMMIT")
 
 
 def _strange_objects(db: sqlite3.Connection, version: int) -> list[str]:
@@ -230,15 +230,16 @@ class LockQueue:
     def exclusive(self) -> Iterator[None]:
         """Hold the lock for the block; waits for it, at most WAIT_SECONDS."""
         deadline = time.monotonic() + WAIT_SECONDS
-        while not _locked(self._db):
-            if time.monotonic() > deadline:
-                what = f"another process has been writing for {WAIT_SECONDS:.0f} seconds"
-                raise StoreError(what, where=str(self._store), remedy="end that process, or wait and try again")
-            time.sleep(_PAUSE_SECONDS)
         try:
+            while not _locked(self._db):
+                if time.monotonic() > deadline:
+                    what = f"another process has been writing for {WAIT_SECONDS:.0f} seconds"
+                    raise StoreError(what, where=str(self._store), remedy="end that process, or wait and try again")
+                time.sleep(_PAUSE_SECONDS)
             yield
-        finally:
-            self._db.execute("ROLLBACK")  # nothing was written
+        finally:  # an interrupt may come right after the lock was taken
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")  # nothing was written
 
     def close(self) -> None:
         """Release the lock's file."""
