@@ -155,9 +155,15 @@ class Bench:
 
     def _at_work(self, process: subprocess.Popen[bytes]) -> float:
         """Wait until the process has opened its store, and give the time."""
-        while process.poll() is None and not any(self._folder.rglob("*.db-wal")):
+        while process.poll() is None and not self._has_log():
             time.sleep(0.002)
         return time.monotonic()
+
+    def _has_log(self) -> bool:
+        try:
+            return any(self._folder.rglob("*.db-wal"))
+        except FileNotFoundError:  # a folder went while it was looked through
+            return False
 
     def finish(self) -> None:
         """Wait for a run that must succeed."""

@@ -28,9 +28,9 @@ def seed_of_commit() -> int:
     return int(git.stdout[:8], 16) % SEEDS if git.returncode == 0 else 20
 
 
-# Share of mutated inputs that may lose a word unsaid. The aim is none: two seeds of 8,000 lost none, seed 719 lost two
-# of 20,000 (keys of langfuse and sweagent). The seed changes with every commit, so a rare loss is a finding to mend.
-LOST = 1 / 2000
+# Share of mutated inputs that may lose a word unsaid. The aim is none: of 60,000 inputs (seeds 719 to 721) six lost
+# one, of which three were mended. The seed changes with every commit, so a rare loss is a finding to mend.
+LOST = 1 / 4000
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ def _request(log: AgentLog, request: Any, ref: SourceRef, notes: SkipLog) -> Non
     listed = metadata.get("toolCallRounds")
     rounds = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     if any(each.get("toolCalls") for each in rounds):
-        _rounds(log, rounds, as_object(metadata.get("toolCallResults")), ref, model)
+        _rounds(log, rounds, as_object(metadata.get("toolCallResults")), ref, model, notes)
         last = values.string(rounds[-1].get("response"))
         shown = _text(request.get("response")) if not last else ""
         if shown and not rounds[-1].get("toolCalls"):
@@ -82,9 +82,15 @@ def _request(log: AgentLog, request: Any, ref: SourceRef, notes: SkipLog) -> Non
 
 
 def _rounds(
-    log: AgentLog, rounds: list[dict[str, Any]], results: Mapping[str, Any], ref: SourceRef, model: str | None
+    log: AgentLog,
+    rounds: list[dict[str, Any]],
+    results: Mapping[str, Any],
+    ref: SourceRef,
+    model: str | None,
+    notes: SkipLog,
 ) -> None:
     """Each round of an agent: what it said, what it called, what came back."""
+    unclaimed = set(results)
     for step in rounds:
         log.think(as_object(step.get("thinking")).get("text"))
         calls = values.convert_list(step.get("toolCalls"), values.tool_call)
@@ -93,6 +99,7 @@ def _rounds(
             log.say("assistant", text, ref, calls=calls, model=model)
         for call in calls:
             if call.id is not None and call.id in results:
+                unclaimed.discard(call.id)
                 content = as_object(results[call.id]).get("content")
                 texts = (
                     [values.printed(as_object(part).get("value")) for part in content]
@@ -100,6 +107,8 @@ def _rounds(
                     else []
                 )
                 log.answer(ToolResult(text="\n".join(texts), call_id=call.id), ref)
+    if unclaimed:
+        notes.add("result of a call that is not told, not read", ref)
 
 
 def _parts(log: AgentLog, parts: Any, ref: SourceRef, model: str | None, notes: SkipLog) -> None:

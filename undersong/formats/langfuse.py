@@ -78,6 +78,8 @@ def _spans(
         raise RecordError("an observation without input or output")
     for key in ("observations", "traces"):
         below = value.get(key)
+        if not isinstance(below, list):
+            notes.unread({key: below}, ref, frozenset())
         for item, place in elements(below if isinstance(below, list) else (), ref, key):
             if not isinstance(item, dict):
                 notes.add("observation that is not an object, not read", place)

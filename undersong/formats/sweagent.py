@@ -92,6 +92,8 @@ def _step(log: AgentLog, step: Any, ref: SourceRef, notes: SkipLog) -> None:
     if calls:
         result = ToolResult(text=values.printed(step.get("observation")), call_id=call_id)
         log.answer(result, inside(ref, "observation"))
+    elif values.printed(step.get("observation")).strip():
+        notes.add("output of a step without an action, not read", inside(ref, "observation"))
 
 
 def _call(action: str, call_id: str) -> ToolCall:
