@@ -110,7 +110,7 @@ def package() -> None:
 def numbers() -> None:
     """Every published figure again."""
     environment("dev.txt")
-    run(PYTHON, "-m", "bench.numbers", *sys.argv[2:])
+    run(PYTHON, "-m", "bench.figures", *sys.argv[2:])
 
 
 def release() -> None:
