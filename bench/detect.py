@@ -186,6 +186,8 @@ def _mine(parts: list[MatchArrays]) -> Matches:
 
 
 def _same(one: Matches, other: Matches) -> bool:
+    if len(one[0]) == len(other[0]) == 0:
+        return True
     if one[0].shape != other[0].shape:
         return False
     first, second = np.argsort(one[0][:, 0]), np.argsort(other[0][:, 0])
