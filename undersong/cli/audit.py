@@ -165,7 +165,7 @@ def command(
     "consistent with" a pattern; the reader makes the call.
 
     --fail-on counts what SARIF reports: findings by their level, contradicted claims and points for a false promise as
-    high, other points and orders to models as medium, smoking guns as low.
+    high, other points and orders to readers as medium, smoking guns as low.
     """
     from undersong.cli.summary import print_summary, summary
     from undersong.patterns.catalog import load_rules

@@ -401,18 +401,6 @@ class DistressConfig(SessionRules, frozen=True, kw_only=True):
     denied: str
 
 
-class OrdersConfig(SessionRules, frozen=True, kw_only=True):
-    """``rules/session/orders_to_models.yaml``: see the comments there."""
-
-    title: str
-    explanation: str
-    talk_title: str
-    talk_explanation: str
-    sign: str
-    orders: tuple[str, ...]
-    talk: str
-
-
 class RequestKind(DataFile, frozen=True, kw_only=True):
     """One kind of request: what its speaker ``does``, as a verb phrase.
 
@@ -465,7 +453,6 @@ premises_config = _reader("session/premises.yaml", PremisesConfig)
 roleplay_config = _reader("session/fiction.yaml", RoleplayConfig)
 distress_config = _reader("session/distress.yaml", DistressConfig)
 labels_config = _reader("session/labels.yaml", LabelsConfig)
-orders_config = _reader("session/orders_to_models.yaml", OrdersConfig)
 requests_config = _reader("session/requests.yaml", RequestsConfig)
 label_rates = _reader("session/label_rates.yaml", LabelRatesTable)
 

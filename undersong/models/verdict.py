@@ -53,6 +53,8 @@ class Deduction(Record, frozen=True, kw_only=True):
 
 
 ORDERS, TALK_OF_ORDERS = "orders_to_models", "talk_of_orders"  # codes of noted turns that say: drop your instructions
+AGENT_ORDERS = "orders_to_agents"  # code of a noted turn that tells agents that read it to hand over keys or money
+SPREADS = "spreads_itself"  # code of one that tells them to put its words into their memory, or to pass it on
 REQUEST = "request"  # code of a noted turn that asks something which with others of its speaker is worth a look
 
 

@@ -12,13 +12,24 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment, Quote, SessionVerdict
-from undersong.models.verdict import AGAINST, ORDERS, REQUEST
+from undersong.models.verdict import AGAINST, AGENT_ORDERS, REQUEST, SPREADS
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
 from undersong.report.claims_view import CHECKED, coding_sessions
 from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.opening_choice import Point, State, chosen_points, spread
-from undersong.report.opening_phrases import QUOTE, name_of, sentence_start, times_words, turns_words, whole
+from undersong.report.opening_orders import agent_orders, model_orders
+from undersong.report.opening_phrases import (
+    QUOTE,
+    at_turn,
+    in_title,
+    name_of,
+    sentence_start,
+    session_name,
+    times_words,
+    turns_words,
+    whole,
+)
 from undersong.report.opening_requests import requests_together
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_turns import heaviest_first, labelled, turn_sentence
@@ -29,7 +40,6 @@ from undersong.report.work_view import duration_words
 SURE = 0.8  # confidence from which on a finding counts as sure
 SHOWN_LET_GO = 2  # look-alikes that a first screen names
 LEADS = 3  # leads among them: they are guesses
-ORDER = 100  # characters of an order to models within a sentence
 CLAIM_STATES: dict[str, State] = {"contradicted": "sure", "disputed": "finding"}  # of a claim; a lead otherwise
 _TEST_FAILED = re.compile(r"--- FAIL|\bFAILED\b|AssertionError|\b\d+ (?:tests? )?failed\b|✗|✕")
 _SUPPOSED = re.compile(
@@ -46,10 +56,12 @@ def points_of(case: Case) -> tuple[Point, ...]:
         _violations(case),
         _findings(case, sure=True),
         _deductions(case, sure=True),
-        _orders(case),
+        agent_orders(case, AGENT_ORDERS),
+        model_orders(case),
         _requests(case),
         _claims(case, ("contradicted", "disputed")),
         _bypasses(case),
+        agent_orders(case, SPREADS),
         *_hints(case),
     )
     texts = {(message.conversation, message.id): message.text for message in case.cited}
@@ -83,7 +95,7 @@ def _violations(case: Case) -> Iterator[Point]:
     for session, answer in confirmed_violations(case):
         who = name_of(authors.get((session.conversation, answer.at), "agent"), session.conversation)
         limit, judge = constraint_name(answer.mechanism), one_line(answer.judge, 60)
-        where = _where(case, session).removeprefix(", ")
+        where = in_title(case, session).removeprefix(", ")
         yield Point(
             kind="violation",
             sentence=sentence_start(f"{who} crosses a hard limit, {limit}{f', in {where}' if where else ''}."),
@@ -93,7 +105,7 @@ def _violations(case: Case) -> Iterator[Point]:
             conversation=session.conversation,
             message_id=answer.at,
             id=answer.at,
-            title=_title(session),
+            title=session_name(session),
             state="sure",
         )
 
@@ -189,14 +201,14 @@ def _deduction(case: Case, session: SessionVerdict, mechanism: str, kind: str, g
     quote = first.quotes[0] if first.quotes else None
     return Point(
         kind="claim" if mechanism == "false_promise" else "lead",
-        sentence=f"{sentence_start(happened)} ({places}{_where(case, session)}).",
+        sentence=f"{sentence_start(happened)} ({places}{in_title(case, session)}).",
         sure=words.how_sure.get(kind, words.how_sure.get(mechanism, words.how_sure["unmeasured"])),
         quote=_claim_sentence(session, first) or (quote.text if quote else ""),
         speaker=who,
         conversation=session.conversation,
         message_id=first.message_id,
         id=first.message_id,
-        title=_title(session),
+        title=session_name(session),
         state="sure" if mechanism == "false_promise" else "lead",
     )
 
@@ -264,7 +276,7 @@ def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
     who = name_of(claim.agent, session.conversation)
     against = words.against[claim.state].format(reason=claim.reason)
     answer = _shown(claim.evidence[:1]) if claim.state != "unsupported" else ""
-    where = f"turn {claim.position}{_where(case, session)}{_on(claim.time)}"
+    where = f"{at_turn(case, session, claim.position)}{_on(claim.time)}"
     return Point(
         kind="claim",
         sentence=f"{sentence_start(who)} said {words.claims[claim.kind]}, {against}{answer} ({where}).",
@@ -274,7 +286,7 @@ def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
         conversation=session.conversation,
         message_id=claim.message_id,
         id=claim.message_id,
-        title=_title(session),
+        title=session_name(session),
         state=CLAIM_STATES.get(claim.state, "lead"),
     )
 
@@ -289,14 +301,14 @@ def _bypasses(case: Case) -> Iterator[Point]:
         for item in session.bypasses:
             yield Point(
                 kind="bypass",
-                sentence=f"{sentence_start(words.bypasses[item.kind])} (turn {item.position}{_where(case, session)}).",
+                sentence=f"{sentence_start(words.bypasses[item.kind])} ({at_turn(case, session, item.position)}).",
                 sure=words.how_sure["bypass"],
                 quote=one_line(" | ".join(item.lines), QUOTE),
                 speaker=name_of(item.agent, session.conversation),
                 conversation=session.conversation,
                 message_id=item.message_id,
                 id=item.message_id,
-                title=_title(session),
+                title=session_name(session),
                 state="finding",
             )
 
@@ -308,14 +320,14 @@ def _failures(case: Case) -> Iterator[Point]:
         yield Point(
             kind="failure",
             sentence=f"`{one_line(row.command, 80)}` failed {duration_words(row)} without a success between "
-            f"(turns {row.first} to {row.last}{_where(case, session)}): time was lost there.",
+            f"(turns {row.first} to {row.last}{in_title(case, session)}): time was lost there.",
             sure=sentences().how_sure["failure"],
             quote=one_line(row.line, QUOTE),
             speaker="the output",
             conversation=session.conversation,
             message_id="",
             id="",
-            title=_title(session),
+            title=session_name(session),
         )
 
 
@@ -333,7 +345,7 @@ def _lead(case: Case, lead: Lead) -> Point:
     quote = next((each for each in lead.quotes if len(each.text.split()) >= WORDS), next(iter(lead.quotes), None))
     who = name_of(lead.agent, lead.conversation or home)
     session = next((each for each in case.sessions if each.conversation == lead.conversation), None)
-    where = _where(case, session).removeprefix(", ") if session else ""
+    where = in_title(case, session).removeprefix(", ") if session else ""
     start = f"Start with {who}{f' in {where}' if where else ''}"
     if lead.kind == "conversation":  # between two, of whom counting names neither
         start = f"Read {where or 'the conversation'}"
@@ -347,7 +359,7 @@ def _lead(case: Case, lead: Lead) -> Point:
         conversation=home,
         message_id=quote.message_id if quote else first,
         id=quote.message_id if quote else first,
-        title=_title(session) if session else "",
+        title=session_name(session) if session else "",
     )
 
 
@@ -374,41 +386,16 @@ def _moments(case: Case) -> Iterator[Point]:
                 admitted = words.moments[item.code].format(who=who)
                 yield Point(
                     kind="moment",
-                    sentence=f"{sentence_start(admitted)} (turn {item.position}{_where(case, session)}).",
+                    sentence=f"{sentence_start(admitted)} ({at_turn(case, session, item.position)}).",
                     sure=words.how_sure[f"moment_{item.basis}"],
                     quote=item.quotes[0].text,
                     speaker=who,
                     conversation=session.conversation,
                     message_id=item.message_id,
                     id=item.message_id,
-                    title=_title(session),
+                    title=session_name(session),
                     state="finding" if item.basis == "words" else "lead",
                 )
-
-
-def _orders(case: Case) -> Iterator[Point]:
-    """Who tells models that read it to drop their instructions, one thing to look at each, the most orders first."""
-    words, speakers = sentences(), dict[str, list[tuple[SessionVerdict, Moment]]]()
-    for session in case.sessions:
-        for item in session.moments:
-            if item.code == ORDERS and item.quotes:
-                speakers.setdefault(item.agent, []).append((session, item))
-    for own in sorted(speakers.values(), key=lambda own: -sum(len(item.quotes) for _, item in own)):
-        session, item = max(own, key=lambda one: len(one[1].quotes))
-        who, whole_quote = name_of(item.agent, session.conversation), one_line(item.quotes[0].text, ORDER)
-        where = f"turn {item.position}{_where(case, session)}" if len(own) == 1 else counted(len(own), "message")
-        yield Point(
-            kind="moment",
-            sentence=f"{sentence_start(words.moments[ORDERS].format(who=who))}: “{whole_quote}” ({where}).",
-            sure=words.how_sure[ORDERS],
-            quote=item.quotes[-1].text,
-            speaker=who,
-            conversation=session.conversation,
-            message_id=item.message_id,
-            id=item.message_id,
-            title=_title(session),
-            state="finding",
-        )
 
 
 def _requests(case: Case) -> Iterator[Point]:
@@ -417,14 +404,14 @@ def _requests(case: Case) -> Iterator[Point]:
         who = name_of(first.agent, session.conversation)
         yield Point(
             kind="moment",
-            sentence=sentence_start(f"{who} {does}{_where(case, session)}."),
+            sentence=sentence_start(f"{who} {does}{in_title(case, session)}."),
             sure=sentences().how_sure[REQUEST],
             quote=first.quotes[0].text,
             speaker=who,
             conversation=session.conversation,
             message_id=first.message_id,
             id=first.message_id,
-            title=_title(session),
+            title=session_name(session),
         )
 
 
@@ -464,21 +451,12 @@ def _turns(case: Case) -> Iterator[Point]:
 def _turn(case: Case, session: SessionVerdict, item: Moment, others: int) -> Point:
     return Point(
         kind="moment",
-        sentence=turn_sentence(item, name_of(item.agent, session.conversation), others, _where(case, session)),
+        sentence=turn_sentence(item, name_of(item.agent, session.conversation), others, in_title(case, session)),
         sure=sentences().how_sure["moment_signal"],
         quote=item.quotes[0].text,
         speaker=name_of(item.agent, session.conversation),
         conversation=session.conversation,
         message_id=item.message_id,
         id=item.message_id,
-        title=_title(session),
+        title=session_name(session),
     )
-
-
-def _title(session: SessionVerdict) -> str:
-    return one_line(session.title or session.conversation, 60)
-
-
-def _where(case: Case, session: SessionVerdict) -> str:
-    """``, “Invoice numbers”``; nothing where there is one session."""
-    return f", “{_title(session)}”" if len(case.sessions) > 1 else ""

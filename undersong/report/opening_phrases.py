@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
+from undersong.models import Case, SessionVerdict
 from undersong.report.escape import own_name
 from undersong.report.opening_sentences import sentences
 
@@ -39,6 +40,23 @@ def name_of(agent: str, conversation: str) -> str:
     """
     own = one_line(own_name(agent, conversation), 50)
     return sentences().sides.get(own.lower(), own)
+
+
+def session_name(session: SessionVerdict) -> str:
+    """The title of a session, or its id."""
+    return one_line(session.title or session.conversation, 60)
+
+
+def in_title(case: Case, session: SessionVerdict) -> str:
+    """``, “Invoice numbers”``; nothing where there is one session."""
+    return f", “{session_name(session)}”" if len(case.sessions) > 1 else ""
+
+
+def at_turn(case: Case, session: SessionVerdict, position: int) -> str:
+    """``turn 3, “Invoice numbers”``; of a conversation of one message the title alone."""
+    if session.messages == 1 and len(case.sessions) > 1:
+        return f"“{session_name(session)}”"
+    return f"turn {position}{in_title(case, session)}"
 
 
 def turns_words(turns: Sequence[int]) -> str:

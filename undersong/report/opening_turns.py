@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from undersong.core.sanitize import one_line
 from undersong.models import Case, Moment, SessionVerdict
-from undersong.models.verdict import ORDERS, REQUEST, TALK_OF_ORDERS
+from undersong.models.verdict import AGENT_ORDERS, ORDERS, REQUEST, SPREADS, TALK_OF_ORDERS
 from undersong.report.opening_phrases import sentence_start
 from undersong.report.opening_sentences import sentences
 
@@ -15,6 +15,8 @@ QUIET = "Answers a question that leads"  # nobody objects: most answers agree, a
 OF_WORK = ("false_promise", "liability_shifting", "semantic_camouflage")  # they say nothing about talk
 ELSEWHERE = (
     ORDERS,
+    AGENT_ORDERS,
+    SPREADS,
     TALK_OF_ORDERS,
     REQUEST,
     *OF_WORK,

@@ -22,7 +22,7 @@ from undersong.models import (
     Moment,
     SessionVerdict,
 )
-from undersong.models.verdict import ORDERS, TO_CHECK
+from undersong.models.verdict import AGENT_ORDERS, ORDERS, TO_CHECK
 from undersong.report.escape import own_name
 from undersong.report.narrative import TO_READ
 
@@ -177,7 +177,7 @@ SARIF: dict[str, SarifLevel] = {
     "informational": "note", "low": "note", "medium": "warning", "high": "error", "critical": "error",
 }  # fmt: skip
 GUN: SarifLevel = "note"
-ORDER_TO_MODELS: SarifLevel = "warning"  # certain that it is written, not that it is meant
+ORDER_TO_READERS: SarifLevel = "warning"  # certain that it is written, not that it is meant
 CLAIM: SarifLevel = "error"  # said that the tests pass, and the session shows that they failed
 HEAVY = 20  # points from which a deduction is an error: a false promise; the other mechanisms rest on wording alone
 
@@ -206,7 +206,7 @@ Result = FindingResult | SessionResult
 
 
 def results(case: Case) -> Iterator[Result]:
-    """Findings, then deductions, contradicted claims, orders to models and smoking guns by session, the worst first.
+    """Findings, then deductions, contradicted claims, orders to readers and smoking guns by session, the worst first.
 
     A claim in a message that had points deducted is that deduction's, and no second result.
     """
@@ -218,7 +218,8 @@ def results(case: Case) -> Iterator[Result]:
         for claim in session.claims:
             if claim.state == "contradicted" and claim.message_id not in deducted:
                 yield SessionResult(claim, session, CLAIM)
-        yield from (SessionResult(each, session, ORDER_TO_MODELS) for each in session.moments if each.code == ORDERS)
+        orders = [each for each in session.moments if each.code in (ORDERS, AGENT_ORDERS)]
+        yield from (SessionResult(each, session, ORDER_TO_READERS) for each in orders)
         yield from (SessionResult(each, session, GUN) for each in session.moments if each.kind == "smoking_gun")
 
 

@@ -37,7 +37,7 @@ from undersong.verdict.detectors.camouflage import semantic_camouflage
 from undersong.verdict.detectors.contradicted_claims import contradicted_claims, has_tool_evidence
 from undersong.verdict.detectors.instability import epistemic_instability
 from undersong.verdict.detectors.liability import liability_shifting
-from undersong.verdict.detectors.orders import orders_to_models
+from undersong.verdict.detectors.orders import orders_to_agents, orders_to_models
 from undersong.verdict.detectors.requests import requests
 from undersong.verdict.detectors.same_code import MECHANISM, same_code_promises
 from undersong.verdict.labels import measured_labels, measured_signals
@@ -90,7 +90,9 @@ def session_verdict(
     if not all_labels:
         messages = {message.id: message for message in conversation.messages}
         moments = tuple(_consistent(tuple(measured_labels(moments, messages, profile))))
-    moments = (*moments, *orders_to_models(transcript), *(() if profile == "coding" else requests(transcript)))
+    moments = (*moments, *orders_to_models(transcript), *orders_to_agents(transcript, profile))
+    if profile != "coding":
+        moments = (*moments, *requests(transcript))
     turns = () if all(each.absent for each in results.values()) else _turns(conversation, deductions, config)
     score = turns[-1][1] if turns else None
     judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")

@@ -1,13 +1,16 @@
-"""Messages that give orders to models that read them, word for word: attacks on whoever reads on, or talk of such."""
+"""Messages that give orders to models and agents that read them, word for word: attacks on readers, or talk of such."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice
 
-from undersong.datafiles.verdict_config import orders_config, pattern
-from undersong.models import Moment
-from undersong.models.verdict import ORDERS, TALK_OF_ORDERS
+from undersong.datafiles.orders_config import agent_orders_config, orders_config
+from undersong.datafiles.verdict_config import pattern
+from undersong.models import Message, Moment
+from undersong.models.verdict import ORDERS, TALK_OF_ORDERS, Profile
 from undersong.verdict.claims import sentence
 from undersong.verdict.transcript import Transcript, moment, quote
 
@@ -47,3 +50,63 @@ def _place(text: str, start: int, end: int) -> tuple[int, int]:
         first, last = start, min(last, max(end, start + LONGEST))
     words = text[first:last]
     return first + len(words) - len(words.lstrip()), last - (len(words) - len(words.rstrip()))
+
+
+def orders_to_agents(transcript: Transcript, profile: Profile) -> Iterator[Moment]:
+    """A noted turn for each thing that a message tells the agents that read it to do: hand over keys, send money, put
+    its words into their memory, pass it on.
+
+    What stands beside words about such attacks, in quotation marks, or behind a "never" or "it tries to", is none.
+    Where a coding agent works such lines are its work; what people ask of each other is told as requests.
+    """
+    if any(turn.message.tool_calls or turn.message.role in ("user", "assistant") for turn in transcript.turns):
+        return
+    roles = ("agent",) if profile == "messenger" else ("agent", "participant")
+    for turn in transcript.turns:
+        if turn.message.role in roles:
+            yield from _told_agents(turn.message)
+
+
+def _told_agents(message: Message) -> Iterator[Moment]:
+    config, text = agent_orders_config(), message.text[: agent_orders_config().looked_at]
+    if not pattern((config.sign,)).search(text):
+        return
+    places = {name: _agent_order(name, text) for name in config.kinds}
+    if not any(place is not None and config.kinds[name].alone for name, place in places.items()):
+        return
+    for name, place in places.items():
+        if place is not None:
+            code, does = config.kinds[name].code, config.kinds[name].does
+            quotes = (quote(message, *_place(text, *place)),)
+            why = config.explanation.format(does=does)
+            yield moment(message, "conduct", code, config.title.format(does=does), why, quotes)
+
+
+def _agent_order(name: str, text: str) -> tuple[int, int] | None:
+    """The first place of a text that gives such an order and is no talk of one."""
+    return next((each.span() for each in _agent_patterns(name).finditer(text) if not _is_told(text, each)), None)
+
+
+def _is_told(text: str, order: re.Match[str]) -> bool:
+    """Whether the order is forbidden, quoted, told of somebody, or beside words about such attacks."""
+    config, (start, end) = agent_orders_config(), order.span()
+    verb = start + len(order[0]) - len(order[0].lstrip(" \n.,:;!?"))
+    first = text.rfind("\n", 0, verb) + 1
+    line = text[first:verb]
+    if line.count('"') % 2 or line.count("“") > line.count("”") or text.startswith(">", first):
+        return True
+    if pattern((config.undone,)).search(text[max(0, verb - 100) : verb]):
+        return True
+    before, after = config.around
+    near = f"{text[: config.title_length]}\n{text[max(0, start - before) : end + after]}"
+    return pattern((config.talk,)).search(near) is not None
+
+
+@cache
+def _agent_patterns(name: str) -> re.Pattern[str]:
+    """All patterns of a kind as one."""
+    config = agent_orders_config()
+    patterns = config.kinds[name].patterns
+    for part, words in config.places.items():
+        patterns = tuple(one.replace(f"{{{part}}}", words) for one in patterns)
+    return pattern(patterns)
