@@ -102,7 +102,7 @@ def test_what_the_messenger_itself_says_is_nobodys_message(ingest: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "instead", ["<Media omitted>", "\u200eimage omitted", "\u200e<attached: 12-PHOTO.jpg>", "This message was deleted"]
+    "instead", ["<Media omitted>", "\u200eimage omitted", "This message was deleted", "Diese Nachricht wurde gelöscht."]
 )
 def test_what_stands_in_place_of_a_picture_is_nobodys_words(ingest: Any, instead: str) -> None:
     lines = f"[25.02.26, 21:14:05] Dana: {instead}", f"[25.02.26, 21:14:59] Vex: You wrote: {instead}"

@@ -13,12 +13,14 @@ from undersong.core.manifest import NAME, is_report
 from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
 from undersong.formats import SIZES, Format, detect, format_by_name, is_cut
+from undersong.formats.neighbours import Neighbours, RunInputs
 from undersong.formats.normalize import normalize_conversation
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import (
     SUFFIXES,
     OpenInput,
     TextSource,
+    is_mac_note,
     public_name,
     unused_stem,
 )
@@ -78,7 +80,8 @@ def gather(
     """
     wanted = format_by_name(source_format) if source_format else None
     candidates = list(_expand(_paths(paths)))
-    reading = _IngestRun(spool, wanted, hashed, _BytesRead(candidates, progress) if progress else None)
+    inputs = RunInputs({each.name: each.path for each in candidates if isinstance(each, CandidateFile)})
+    reading = _IngestRun(spool, wanted, hashed, _BytesRead(candidates, progress) if progress else None, inputs)
     for candidate in candidates:
         if isinstance(candidate, Problem):
             yield candidate
@@ -122,8 +125,11 @@ class _BytesRead:
 class _IngestRun:
     """The state over all files of a run: unique stems, companions already read, folders that gave nothing."""
 
-    def __init__(self, spool: Spool, wanted: Format | None, hashed: bool, bytes_read: _BytesRead | None) -> None:
+    def __init__(
+        self, spool: Spool, wanted: Format | None, hashed: bool, bytes_read: _BytesRead | None, inputs: RunInputs
+    ) -> None:
         self.spool, self.wanted, self.hashed, self.bytes_read = spool, wanted, hashed, bytes_read
+        self.inputs = inputs
         self.number = 0
         self.names = [""]  # of each number
         self.stems: set[str] = set()
@@ -189,6 +195,7 @@ class _IngestRun:
             )
 
     def _source(self, source: TextSource, count: _Count, opened: OpenInput) -> Iterator[Gathered]:
+        source.neighbours = Neighbours(self.inputs, opened.name)
         form = self._format(source)
         if source.encoding:
             what = f"is {source.encoding}, not UTF-8, and read as such"
@@ -310,7 +317,9 @@ def _in_folder(folder: Path) -> Iterator[CandidateFile | Problem]:
             continue
         folders.sort()
         yield from _links((Path(where) / name for name in folders), folder)
-        for name in sorted(files):
+        read_names = sorted(name for name in files if not is_mac_note(name))
+        other += len(files) - len(read_names)
+        for name in read_names:
             path = Path(where) / name
             if name.lower().endswith(SUFFIXES) and path.is_symlink() and path.is_file():
                 what, remedy = "a link to a file, not followed", "give the file itself"
@@ -347,11 +356,14 @@ def _no_file(path: Path, name: str) -> Problem:
 
 
 def _packed(opened: OpenInput, count: _Count) -> Iterator[Problem]:
-    """Members of an archive that are not read: packed ones, those that need a password, and those of other endings."""
+    """Members of an archive that are not read: packed ones, those that need a password, of macOS, of other endings."""
     if opened.encrypted:
         what = f"{counted(len(opened.encrypted), 'member')} encrypted, not read: {_first(opened.encrypted)}"
         remedy = "unpack it with its password and give the files"
         yield Problem(what=what, where=opened.name, remedy=remedy, kind="file")
+    if opened.mac_notes:
+        what = f"{counted(opened.mac_notes, 'member')} of macOS's own (__MACOSX, ._NAME), not read"
+        yield Problem(what=what, where=opened.name, kind="note")
     if opened.others:
         what = f"{counted(len(opened.others), 'member')} of another ending, not read: {_first(opened.others)}"
         yield Problem(what=what, where=opened.name, kind="note")

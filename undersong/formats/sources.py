@@ -20,10 +20,13 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from undersong.errors import InputError
 from undersong.formats.binary import PARQUET, otlp_lines, otlp_messages, parquet_lines, stream
+
+if TYPE_CHECKING:
+    from undersong.formats.neighbours import Neighbours
 
 CHUNK = 1 << 18
 SAMPLE = 1 << 16  # what detection may read; facts on the formats, detection order
@@ -71,6 +74,7 @@ class TextSource:
         self.name, self.stem, self.path = name, stem, path
         self._open, self._packed = open_bytes, packed
         self.encoding = ""  # of an input that is no UTF-8, once its start was read
+        self.neighbours: Neighbours | None = None  # the other inputs of the run, where there is one
 
     def chunks(self) -> Iterator[bytes]:
         """The unpacked bytes as UTF-8 without a byte order mark; raises InputError for what is not text or a bomb."""
@@ -144,6 +148,7 @@ class OpenInput(AbstractContextManager["OpenInput"]):
         self.packed: list[str] = []  # archives inside a ZIP, which are not unpacked; filled by sources()
         self.encrypted: list[str] = []  # members of a ZIP that need a password
         self.others: list[str] = []  # members of other endings, such as pictures
+        self.mac_notes = 0  # members in which macOS keeps icons and the like beside a file
         try:
             self._handle = _open_seekable(path)
             self.size = self._handle.seek(0, os.SEEK_END)
@@ -214,7 +219,9 @@ class OpenInput(AbstractContextManager["OpenInput"]):
 
     def _members(self, stem: str) -> Iterator[TextSource]:
         members = self._listed()
-        files = [each for each in members if not each.is_dir()]
+        every_file = [each for each in members if not each.is_dir()]
+        files = [each for each in every_file if not is_mac_note(each.filename)]
+        self.mac_notes = len(every_file) - len(files)
         texts = [each for each in files if each.filename.lower().endswith(SUFFIXES)]
         self.others = sorted(each.filename for each in files if not each.filename.lower().endswith(SUFFIXES))
         stems: set[str] = set()
@@ -280,6 +287,11 @@ def _with_first(first: bytes, rest: Generator[bytes]) -> Generator[bytes]:
 def _is_western(chunk: bytes) -> bool:
     """Whether text that is no UTF-8 has letters beyond ASCII that all are those of Windows-1252."""
     return not chunk.isascii() and not _NO_WESTERN.search(chunk)
+
+
+def is_mac_note(name: str) -> bool:
+    """Whether a file is one that macOS adds beside another one, for its icon and the like: ``__MACOSX/._chat.txt``."""
+    return name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith("._")
 
 
 def unused_stem(stem: str, taken: set[str]) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
-from itertools import pairwise
+from contextlib import suppress
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
-from undersong.errors import RecordError
+from undersong.errors import InputError, RecordError
 from undersong.formats import Item, values
+from undersong.formats.messenger_lines import ORDER_WORDS, Order, date_orders, has_stamp, moment, own_words, sender
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
@@ -53,16 +54,20 @@ def read(source: TextSource) -> Iterator[Item]:
     before = sum(bool(line.strip()) for line in lines[: starts[0]])
     if before:
         notes.add("line of text before the first turn, not read", SourceRef(file=source.name, line=1), before)
-    stamps = DateStamps([heads[number].stamp for number in starts if heads[number].stamp])
+    order, remark = _date_order([heads[number].stamp for number in starts if heads[number].stamp], source)
     messages = []
     for position, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True)):
         turn_lines = _without_notices(source, lines[start:end], start, notes) if stamped else lines[start:end]
         ref = SourceRef(file=source.name, line=start + 1)
-        time = _time(heads[start], stamps, ref, notes)
+        time = _time(heads[start], order, ref, notes)
+        if heads[start].stamp and remark:
+            notes.add(remark, ref)
         message = _message(source.stem, turn_lines, heads[start], position, ref, time)
-        if heads[start].stamp and is_media_placeholder(message.text):
-            notes.add("picture, recording or deleted message, which the export leaves out", ref)
-            message = msgspec.structs.replace(message, text="")
+        if heads[start].stamp:
+            said = own_words(message.text)
+            for what in said.remarks:
+                notes.add(what, ref)
+            message = msgspec.structs.replace(message, text=said.text)
         messages.append(message)
     yield Conversation(
         id=source.stem,
@@ -95,12 +100,35 @@ def _without_notices(source: TextSource, lines: Sequence[str], start: int, notes
     return [lines[0], *(line for line in lines[1:] if not is_notice(line))]
 
 
-def _time(header: TurnHeader, stamps: DateStamps, ref: SourceRef, notes: SkipLog) -> datetime | None:
+def _date_order(stamps: Sequence[str], source: TextSource) -> tuple[Order | None, str]:
+    """Which number of the dates is the day, None where it is unknown, and what there is to say of that."""
+    orders = date_orders(stamps) if stamps else ()
+    if len(orders) == 1 or not stamps:
+        return (orders[0] if orders else None), ""
+    beside = source.neighbours.ask(_orders_of) if source.neighbours else frozenset()
+    shared = [order for order in orders if order in beside]
+    if len(beside) == 1 and shared:
+        words = ORDER_WORDS[shared[0]]
+        return shared[0], f"date that may be day or month first, read as {words}, as in the files beside it"
+    return None, "date that may be day or month first, taken as unknown"
+
+
+def _orders_of(sources: Iterator[TextSource]) -> frozenset[Order]:
+    """The orders of day and month in those exports of messengers that leave no doubt."""
+    certain = set[Order]()
+    for source in sources:
+        with suppress(InputError, RecordError):
+            head = source.head().decode("utf-8", "replace").splitlines()
+            if any(map(has_stamp, head)):
+                stamps = [found.stamp for line in whole_text(source).split("\n") if (found := sender(line))]
+                orders = date_orders(stamps)
+                certain.update(orders if len(orders) == 1 else ())
+    return frozenset(certain)
+
+
+def _time(header: TurnHeader, order: Order | None, ref: SourceRef, notes: SkipLog) -> datetime | None:
     if header.stamp:
-        time = stamps.time(header.stamp)
-        if time is None:
-            notes.add("date that may be day or month first, taken as unknown", ref)
-        return time
+        return moment(header.stamp, order) if order else None
     for text in header.times:
         try:
             return values.time(text)
@@ -139,21 +167,6 @@ _HEAD = re.compile(
     r"(?P<bold>\*\*|__)?(?P<name>[^\W\d_][\w .'’@-]{0,39}?)(?:\*\*|__)?"
     r"(?:\s{0,3}[\[(](?P<after>[^\])\n]{1,40})[\])])?(?:\*\*|__)?\s{0,3}(?::(?:\*\*|__)?(?=\s|\Z)|：(?:\*\*|__)?)"
 )
-# A line of a phone messenger's export: "03/02/2026, 21:14 - Dana: …" or "[03.02.26, 9:14:05 PM] Dana: …".
-_STAMP = re.compile(
-    r"[\u200e\u200f]{0,2}\[?"
-    r"(?P<stamp>(?!\d{4}[./-]\d+[./-]\d+[ ])\d{1,4}[./-]\d{1,2}[./-]\d{1,4},?"
-    r"[ \u202f\xa0]\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[ \u202f\xa0]?[ap]\.?[ ]?m\.?)?)"
-    r"(?:\]|[ ]-)[ ][\u200e\u200f]?",
-    re.IGNORECASE,
-)
-_SENDER = re.compile(r"(?:~[ \u202f\xa0]?)?(?P<name>[^:\n]{1,60}?):(?=\s|\Z)")
-# What a messenger writes in place of a picture or of words that were taken back: in angle brackets, or behind a mark.
-_INSTEAD = re.compile(
-    r"\u200e[^\n]{1,200}|\u200e?<[^<>\n]{1,200}>|(?:this message was deleted|you deleted this message)\.?",
-    re.IGNORECASE,
-)
-_PARTS = re.compile(r"(\d+)[./-](\d+)[./-](\d+),?\s(\d+)[:.](\d+)(?:[:.](\d+))?\s?([ap])?", re.IGNORECASE)
 _SAID = re.compile(r"^(you|chatgpt|claude|gemini|copilot) said$", re.IGNORECASE)
 _PASTED: dict[str, Role] = {
     "you": "user",
@@ -191,9 +204,9 @@ class TurnHeader(NamedTuple):
 
 def turn_header(line: str) -> TurnHeader | None:
     """The head of a turn that a line begins with."""
-    stamped = _STAMP.match(line)
-    if stamped and (sender := _SENDER.match(line, stamped.end())):
-        return TurnHeader(sender["name"].strip(), sender.end(), stamp=stamped["stamp"])
+    if has_stamp(line):
+        found = sender(line)
+        return TurnHeader(found.name, found.end, stamp=found.stamp) if found else None
     match = _HEAD.match(line)
     if match is None or _NOBODY.match(line):
         return None
@@ -203,12 +216,7 @@ def turn_header(line: str) -> TurnHeader | None:
 
 def is_notice(line: str) -> bool:
     """Whether a line is a messenger's own: a date and a time, and nobody who speaks."""
-    return _STAMP.match(line) is not None and turn_header(line) is None
-
-
-def is_media_placeholder(text: str) -> bool:
-    """Whether a turn of a messenger's export is no words of its sender, but a picture that was left out or the like."""
-    return _INSTEAD.fullmatch(text) is not None
+    return has_stamp(line) and sender(line) is None
 
 
 def speakers(heads: Iterable[TurnHeader]) -> Counter[str]:
@@ -233,52 +241,3 @@ def role(name: str) -> Role | None:
     pasted = _SAID.match(name)
     bare = (pasted[1] if pasted else name).lower()
     return _PASTED.get(bare) or values.role(bare)
-
-
-class DateStamps:
-    """The dates of a messenger's export: which number is the day is told by all of them together."""
-
-    def __init__(self, stamps: Sequence[str]) -> None:
-        self._parts = {stamp: match.groups() for stamp in stamps if (match := _PARTS.match(stamp))}
-        readings = [order for order in ("dmy", "mdy", "ymd") if self._fits(order, stamps)]
-        self._order = readings[0] if len(readings) == 1 or self._alike(readings, stamps) else ""
-
-    def time(self, stamp: str) -> datetime | None:
-        """The moment, taken as UTC; None where it is unknown which number is the day."""
-        return self._read(stamp, self._order) if self._order else None
-
-    def _fits(self, order: str, stamps: Sequence[str]) -> bool:
-        """Whether every date exists in an order and none lies before the one above it."""
-        times = [self._read(stamp, order) for stamp in stamps]
-        read_times = [each for each in times if each is not None]
-        return (
-            bool(read_times)
-            and len(read_times) == len(times)
-            and all(one <= other for one, other in pairwise(read_times))
-        )
-
-    def _alike(self, readings: Sequence[str], stamps: Sequence[str]) -> bool:
-        """Whether the orders that fit say the same of every date, or points between the numbers say day first."""
-        if len(readings) < 2:
-            return False
-        dotted = readings[0] == "dmy" and all("." in stamp.split()[0] for stamp in stamps)
-        return dotted or all(len({self._read(stamp, order) for order in readings}) == 1 for stamp in stamps)
-
-    def _read(self, stamp: str, order: str) -> datetime | None:
-        if stamp not in self._parts:
-            return None
-        *numbers, half = self._parts[stamp]
-        first, second, third, hour, minute, seconds = (int(each or 0) for each in numbers)
-        year, month, day = _by_order(order, first, second, third)
-        if half:
-            hour = hour % 12 + (12 if half.lower() == "p" else 0)
-        try:
-            return datetime(year + 2000 if year < 100 else year, month, day, hour, minute, seconds, tzinfo=UTC)
-        except ValueError:
-            return None
-
-
-def _by_order(order: str, first: int, second: int, third: int) -> tuple[int, int, int]:
-    if order == "ymd":
-        return (first if first > 31 else -1), second, third
-    return (third, second, first) if order == "dmy" else (third, first, second)
