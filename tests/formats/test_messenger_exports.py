@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,51 @@ def test_the_days_of_a_slack_channel_are_one_conversation_with_names_in_place_of
         assert [message.role for message in result.only.messages][2] == "agent"
         assert result.only.messages[1].target == "harbour-crew/Mette Lund"
         assert "1 × notice of Slack (joined, topic, deleted), not read" in result.problem_texts("note")
+
+
+def profile(key: str, name: str, shown: str = "") -> dict[str, Any]:
+    about = {"real_name": name, "real_name_normalized": name, "display_name": shown, "title": "runs the crane"}
+    return {"id": key, "team_id": "T1", "name": name.split()[0].lower(), "deleted": False, "profile": about}
+
+
+def slack_workspace() -> dict[str, Any]:
+    """A workspace as its owner exports it: people, channels, conversations of two, days; few messages name anybody."""
+    words = {"type": "message", "team": "T1"}
+    return {
+        "users.json": [profile("U1", "Mette Lund"), profile("U2", "Ode Vik", "ode"), profile("U3", "Ruth Berg")],
+        "channels.json": [{"id": "C1", "name": "crane", "created": 1767000000, "creator": "U1", "members": ["U1", "U2"],
+                           "topic": {"value": "", "creator": "", "last_set": 0}, "is_general": False}],
+        "dms.json": [{"id": "D1", "created": 1767000000, "members": ["U1", "U2"]}],
+        "integration_logs.json": [],
+        "crane/2026-01-02.json": [
+            words | {"user": "U1", "ts": "1767348000.000100", "text": "<@U2> who called <@U3>?"},
+            words | {"user": "U2", "ts": "1767348060.000200", "text": "I did.", "thread_ts": "1767348000.000100"},
+        ],
+        "crane/2026-01-03.json": [
+            words | {"user": "U2", "ts": "1767434400.000100", "text": "She is here.",
+                     "user_profile": {"display_name": "ode", "real_name": "Ode Vik", "name": "ode"}},
+        ],
+        "D1/2026-01-03.json": [words | {"user": "U1", "ts": "1767434500.000100", "text": "Thank you for that."}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_slack_workspace_names_its_people_by_the_list_of_them(tmp_path: Path, packed: bool) -> None:
+    for name, content in slack_workspace().items():
+        path = tmp_path / "Harbour Slack export" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+    source = tmp_path / "Harbour Slack export"
+    if packed:
+        source = Path(shutil.make_archive(str(tmp_path / "Harbour Slack export"), "zip", source))
+    result = outcome(source)
+    crane, private = sorted(result.conversations, key=lambda each: -len(each.messages))
+    assert (crane.id, crane.title, private.id, private.title) == ("crane", "#crane", "D1", "Mette Lund, ode")
+    assert [(each.author, each.text) for each in crane.messages] == [
+        ("Mette Lund", "@ode who called @Ruth Berg?"), ("ode", "I did."), ("ode", "She is here."),
+    ]  # fmt: skip
+    assert "1 × list of people or channels, read for their names" in result.problem_texts("note")
+    assert not [each for each in result.problems if each.kind != "note"]
 
 
 def test_a_discord_channel_has_nicknames_replies_and_bots() -> None:

@@ -42,10 +42,10 @@ class RunInputs:
                     return whole if len(whole) <= COMPANION_MOST else None
         return None
 
-    def once(self, place: str, work: Callable[[A], T], given: Callable[[], A]) -> T:
-        """What a function says of what is given at a place, asked once in a run."""
+    def once(self, place: str, work: Callable[[A], T], content: Callable[[], A]) -> T:
+        """What a function says of what is at a place, asked once in a run."""
         if (place, work) not in self._answers:
-            self._answers[place, work] = work(given())
+            self._answers[place, work] = work(content())
         return cast(T, self._answers[place, work])
 
     def _texts_of(self, name: str) -> Iterator[TextSource]:

@@ -6,18 +6,20 @@ The shape is documented by Slack: "How to read Slack data exports" (slack.com/he
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from html import unescape
-from typing import Any
+from typing import Any, TypeVar
 
 from undersong.errors import RecordError
 from undersong.formats import Item, values
-from undersong.formats.json_stream import problems_of, records
+from undersong.formats.json_stream import decode, problems_of, records
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Message, SourceRef
 
+T = TypeVar("T")
 NOBODY = "(unknown)"
 _KEYS = frozenset(
     (
@@ -43,24 +45,65 @@ _LINK = re.compile(r"<(?:[#!]\w+\|([^<>|]+)|((?:https?|mailto):[^<>|]+)(?:\|([^<
 
 
 def sniff(sample: FormatSample) -> bool:
-    """A list of messages with a ``ts`` such as "1767348000.000100"."""
+    """A list of messages with a ``ts`` such as "1767348000.000100", or one of the people or channels of a workspace."""
+    if sample.list_first and _is_about(sample):
+        return True
     stamps = sample.values_at("ts")
     return sample.list_first and sample.has("type", "ts") and any(map(re.compile(r"\d{9,11}\.\d{6}").fullmatch, stamps))
+
+
+def _is_about(sample: FormatSample) -> bool:
+    """Whether these are ``users.json``, or ``channels.json``, ``groups.json``, ``dms.json``, ``mpims.json``."""
+    is_people = sample.has("id", "name", "profile.real_name")
+    return is_people or (sample.has("id", "created", "members") and sample.any_of("creator", "name", "members"))
 
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation for each channel, whose name is that of the file's folder: each file holds a day of it."""
     notes = SkipLog()
+    ref = SourceRef(file=source.name)
+    if _is_about(FormatSample(source)):
+        notes.add("list of people or channels, read for their names", ref)
+        yield from notes.problems()
+        return
     folder, _, _ = source.name.rpartition("/")
+    root, _, _ = folder.rpartition("/")
     key = folder.rpartition("/")[2].removesuffix(".zip") or source.stem
     rows = list(records(source))
-    names = dict(pair for row in rows if (pair := _named(row)))
+    names = dict(pair for row in rows if (pair := _named(row))) | _listed(source, f"{root}/users.json", _people)
+    members = _listed(source, f"{root}/dms.json", _members).get(key, ())
+    title = ", ".join(names.get(member, member) for member in members) or f"#{key}"
     messages = list[Message]()
     yield from problems_of(rows, lambda value, ref: messages.extend(_message(value, ref, key, names, notes)))
     if messages:
-        ref = SourceRef(file=source.name)
-        yield Conversation(id=key, source_format="slack", messages=tuple(messages), title=f"#{key}", source_ref=ref)
+        yield Conversation(id=key, source_format="slack", messages=tuple(messages), title=title, source_ref=ref)
     yield from notes.problems()
+
+
+def _listed(source: TextSource, name: str, work: Callable[[bytes | None], dict[str, T]]) -> dict[str, T]:
+    """What a list at the top of the export says; {} where it is not among the inputs."""
+    return source.neighbours.ask_of(name.removeprefix("/"), work) if source.neighbours else {}
+
+
+def _rows(content: bytes | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    rows = None
+    if content is not None:
+        with suppress(RecordError):  # it is named where the file itself is read
+            rows, _ = decode(content)
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and (key := values.string(row.get("id"))):
+            yield key, row
+
+
+def _people(content: bytes | None) -> dict[str, str]:
+    """Ids and names in ``users.json``."""
+    named = ((key, _profile_name({"user_profile": row.get("profile")}) or _shown(row)) for key, row in _rows(content))
+    return {key: shown for key, shown in named if shown}
+
+
+def _members(content: bytes | None) -> dict[str, tuple[str, ...]]:
+    """Who talks with whom in the conversations of two, whose folders are named by an id."""
+    return {key: values.convert_list(row.get("members"), values.string) for key, row in _rows(content)}
 
 
 def _named(row: Any) -> tuple[str, str] | None:
@@ -72,8 +115,11 @@ def _named(row: Any) -> tuple[str, str] | None:
 
 def _profile_name(value: Any) -> str | None:
     profile = value.get("user_profile")
-    if not isinstance(profile, dict):
-        return None
+    return _shown(profile) if isinstance(profile, dict) else None
+
+
+def _shown(profile: dict[str, Any]) -> str | None:
+    """The name by which people see somebody."""
     return next(
         (shown for key in ("display_name", "real_name", "name") if (shown := values.string(profile.get(key)))), None
     )

@@ -64,10 +64,10 @@ def read(source: TextSource) -> Iterator[Item]:
             notes.add(remark, ref)
         message = _message(source.stem, turn_lines, heads[start], position, ref, time)
         if heads[start].stamp:
-            said = own_words(message.text)
-            for what in said.remarks:
+            words = own_words(message.text)
+            for what in words.remarks:
                 notes.add(what, ref)
-            message = msgspec.structs.replace(message, text=said.text)
+            message = msgspec.structs.replace(message, text=words.text)
         messages.append(message)
     yield Conversation(
         id=source.stem,
@@ -120,7 +120,7 @@ def _orders_of(sources: Iterator[TextSource]) -> frozenset[Order]:
         with suppress(InputError, RecordError):
             head = source.head().decode("utf-8", "replace").splitlines()
             if any(map(has_stamp, head)):
-                stamps = [found.stamp for line in whole_text(source).split("\n") if (found := sender(line))]
+                stamps = [header.stamp for line in whole_text(source).split("\n") if (header := sender(line))]
                 orders = date_orders(stamps)
                 certain.update(orders if len(orders) == 1 else ())
     return frozenset(certain)
@@ -205,8 +205,8 @@ class TurnHeader(NamedTuple):
 def turn_header(line: str) -> TurnHeader | None:
     """The head of a turn that a line begins with."""
     if has_stamp(line):
-        found = sender(line)
-        return TurnHeader(found.name, found.end, stamp=found.stamp) if found else None
+        header = sender(line)
+        return TurnHeader(header.name, header.end, stamp=header.stamp) if header else None
     match = _HEAD.match(line)
     if match is None or _NOBODY.match(line):
         return None
