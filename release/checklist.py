@@ -5,6 +5,7 @@ whether the tag, the version and the changelog agree, as the workflow asks befor
 
 ``check`` changes nothing and says everything that stands against the release. ``make`` does the rest, on a clean
 ``main``: the version and the changelog's heading, a commit, the package tried as a stranger would, notes, the tag.
+``notes`` prints what the changelog says of a version, as the workflow publishes it.
 Nothing is pushed or published: the last lines say how.
 """
 
@@ -102,12 +103,15 @@ def _end_with(faults: list[str]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """``check VERSION`` or ``make VERSION``."""
-    if len(arguments) != 2 or arguments[0] not in ("check", "make"):
+    """``check VERSION``, ``make VERSION`` or ``notes VERSION``."""
+    if len(arguments) != 2 or arguments[0] not in ("check", "make", "notes"):
         sys.exit(__doc__)
     verb, new = arguments
     if verb == "make":
         make(new, date.today())
+        return
+    if verb == "notes":
+        print(section(new, CHANGELOG.read_text(encoding="utf-8")) or sys.exit(f"CHANGELOG.md has nothing under {new}"))
         return
     _end_with(against(new, tagged=version() == new))
     print(f"nothing stands against {new}")

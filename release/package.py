@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -38,8 +39,16 @@ def build(dist: Path = DIST) -> tuple[Path, Path]:
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "undersong"
         run("git", "clone", "--quiet", "--no-hardlinks", ROOT, clone)
-        run(sys.executable, "-m", "hatchling", "build", "-d", dist, cwd=clone)
+        run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", dist, cwd=clone)
+        readme = clone / "README.md"
+        readme.write_text(without_local_links(readme.read_text(encoding="utf-8")), encoding="utf-8")
+        run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", dist, cwd=clone)
     return next(dist.glob("*.whl")), next(dist.glob("*.tar.gz"))
+
+
+def without_local_links(markdown: str) -> str:
+    """A text whose links to files beside it are their words alone: on the page of a package index they lead nowhere."""
+    return re.sub(r"\[([^\]]+)\]\((?![a-z]+:)[^)]*\)", r"\1", markdown)
 
 
 def environment(folder: Path, wheel: Path) -> Path:
@@ -87,6 +96,7 @@ def bill_of_materials(wheel: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         python = environment(Path(folder) / "env", wheel)
         text = run(sys.executable, "-m", "cyclonedx_py", "environment", python, "--output-reproducible")
+    text = text.replace(wheel.resolve().parent.as_uri() + "/", "")  # where it was built says nothing of what it holds
     target.write_text(json.dumps(json.loads(text), indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return target
 

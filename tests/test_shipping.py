@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -167,9 +168,26 @@ def test_a_release_is_made_by_the_checklist_alone(released: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_wheel_describes_itself_without_links_that_lead_nowhere(released: Path) -> None:
+    with zipfile.ZipFile(next((released / "dist").glob("*.whl"))) as wheel:
+        name = next(name for name in wheel.namelist() if name.endswith("/METADATA"))
+        description = wheel.read(name).decode()
+    assert "## What it finds" in description
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", description) == []
+
+
+@pytest.mark.slow
+def test_the_notes_of_a_version_are_its_part_of_the_changelog(released: Path) -> None:
+    assert "A thing." in ran(sys.executable, "-m", "release.checklist", "notes", "0.9.0", cwd=released)
+    said = ran(sys.executable, "-m", "release.checklist", "notes", "0.8.0", cwd=released, allowed=(1,))
+    assert "nothing under 0.8.0" in said
+
+
+@pytest.mark.slow
 def test_the_bill_of_materials_names_what_is_installed(released: Path) -> None:
     bill = json.loads(next((released / "dist").glob("*.cdx.json")).read_text(encoding="utf-8"))
     assert {"numpy", "click", "undersong"} <= {part["name"] for part in bill["components"]}
+    assert "file:" not in json.dumps(bill)
 
 
 @pytest.mark.slow
