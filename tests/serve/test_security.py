@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,3 +136,18 @@ def test_a_token_is_made_for_any_address_but_this_machine_and_short_ones_are_ref
         token_for("0.0.0.0", "short")
     assert "0.0.0.0" not in hosts_for("0.0.0.0", ("Review.Local",))
     assert "review.local" in hosts_for("0.0.0.0", ("Review.Local",))
+
+
+def test_a_token_of_the_environment_is_asked_for_and_stays_out_of_the_log(store: Path) -> None:
+    token = "chosen-by-the-operator"
+    command = [sys.executable, "-m", "undersong", "serve", str(store), "--host", "0.0.0.0", "--port", "0"]
+    with subprocess.Popen(
+        command, env=os.environ | {"UNDERSONG_TOKEN": token}, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline()
+        client = Client(int(address.rpartition(":")[2].strip("/\n")))
+        assert token not in address
+        assert client.get("/").status == 401
+        assert client.get("/api/v1/findings", Authorization=f"Bearer {token}").status == 200
+        server.terminate()

@@ -22,7 +22,10 @@ from undersong.errors import UsageError
 @click.argument("target", metavar="[STORE|REPORT]", default=DEFAULT_STORE)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8477, show_default=True, type=click.IntRange(0, 65535), help="0: any free port.")
-@click.option("--token", metavar="TEXT", help="Ask everybody for this token; one is made for any host but loopback.")
+@click.option(
+    "--token", metavar="TEXT", envvar="UNDERSONG_TOKEN", show_envvar=True,
+    help="Ask everybody for this token; one is made, and shown, for any host but loopback.",
+)  # fmt: skip
 @click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="Answer to this name too; repeatable.")
 @click.option("--read-only", is_flag=True, help="Show, and take nothing: no decisions, files or messages.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores what comes in.")
@@ -69,5 +72,6 @@ def command(
         address = f"http://{name}:{opened.getsockname()[1]}/"
         if copied:
             click.echo("the report has no store beside it: it can be read, and decisions cannot be kept", err=True)
-        click.echo(f"{address}{f'?token={quote(needed)}' if needed else ''}")
+        made = needed if token is None else None  # a token that somebody chose stays out of logs
+        click.echo(f"{address}{f'?token={quote(made)}' if made else ''}")
         run(settings, opened)
