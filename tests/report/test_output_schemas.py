@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from tests.cli.test_claims import session
 from tests.conftest import Undersong
+from tests.report.outputs import OUTPUTS, check
+from undersong.cli import cli
 from undersong.cli.schemas import output_schemas
 from undersong.core.manifest import stored_manifest
-from undersong.report.schemas import FILES, OutputSchema, json_schema
+from undersong.report.schemas import FILES, json_schema
 
 DEMO = Path(__file__).parents[2] / "demo"
 SESSION = Path(__file__).parents[1] / "samples" / "claude-code"
-OUTPUTS = {output.name: output for output in output_schemas()}
 ELSEWHERE = {".html", ".md", ".svg", ".sarif", ".csv", ".parquet"}  # pages, tables, and SARIF with its own schema
-
-
-def documents(output: OutputSchema, text: str) -> Iterator[Any]:
-    yield from (json.loads(part) for part in (text.splitlines() if output.lines else [text]))
-
-
-def check(name: str, text: str, *, closed: bool = True) -> int:
-    """How many documents there are, all of them valid; ``closed``: without a key that the schema does not name."""
-    validator = Draft202012Validator(json_schema(OUTPUTS[name], closed=closed), format_checker=FormatChecker())
-    every = list(documents(OUTPUTS[name], text))
-    for document in every:
-        validator.validate(document)
-    return len(every)
 
 
 @pytest.fixture
@@ -88,13 +79,83 @@ def test_what_commands_print_is_what_their_schema_says(report: Path, undersong: 
     printed("review stats --json", "review", "stats", "--json", *store)
 
 
+WARM, COLD = {"compassion": 0.9, "manipulation": 0.1}, {"compassion": 0.1, "manipulation": 0.9}
+DENIED = {"deception": 0.8, "manipulation": 0.1, "dismissal": 0.1, "exploitation": 0.1}
+ATTACKED = {"deception": 0.1, "manipulation": 0.8, "dismissal": 0.8, "exploitation": 0.1}
+
+
+def scored_rows() -> str:
+    """A cycle of warmth and its turn by one agent, and two of the three steps of DARVO by another."""
+    scores = [("kira", each) for each in (WARM, WARM, WARM, COLD)] + [("al", each) for each in (DENIED, ATTACKED)]
+    rows = [
+        {"id": f"r{number}", "agent": agent, "target": "bo", "conversation": "t", "position": number,
+         "time": f"2026-01-{number + 1:02}T00:00:00Z", "judge": "mine", "judge_hash": "m", "traits": traits}
+        for number, (agent, traits) in enumerate(scores)
+    ]  # fmt: skip
+    return "\n".join(map(json.dumps, rows)) + "\n"
+
+
+def test_what_is_printed_of_rows_and_stores_is_what_its_schema_says(undersong: Undersong) -> None:
+    Path("rows.jsonl").write_text(scored_rows(), encoding="utf-8")
+    assert undersong("store", "import", "rows.jsonl").code == 0
+    literal = ("--rule", "love_bombing_literal", "--no-chance")
+    sweep = ("sweep", "--json", "--min-evaluations", "1", "--no-chance")
+    for name, ran in {
+        "detect": undersong("detect", "rows.jsonl", *literal),
+        "watch": undersong("watch", "rows.jsonl", "--no-follow", "--rule", "love_bombing_literal"),
+        "sweep --json": undersong(*sweep, *literal[:2]),
+        "sweep --json ": undersong(*sweep, "--again", "--emerging"),
+        "agents --json": undersong("agents", "--json"),
+        "agent --json": undersong("agent", "kira", "--json"),
+        "formats --json": undersong("formats", "--json"),
+        "version --json": undersong("--version", "--json"),
+    }.items():
+        assert check(name.strip(), ran.out) > 0, f"{name}: {ran.err}"
+
+
+def test_what_is_exported_of_reviews_is_what_its_schema_says(report: Path, undersong: Undersong) -> None:
+    assert report.is_dir()
+    store = ("--store", "undersong-report.db")
+    assert check("review export", undersong("review", "export", *store).out) == 1
+
+
+@pytest.mark.parametrize(("path", "keys"), [("run.jsonl", {"decision", "reason"}), ("none.jsonl", {"systemMessage"})])
+def test_the_answer_to_a_hook_is_what_its_schema_says(
+    undersong: Undersong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, keys: set[str]
+) -> None:
+    session(tmp_path, "1 failed, 8 passed", failed=True).rename("run.jsonl")
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"transcript_path": path})))
+    answer = undersong("claims", "--hook").out
+    assert (check("claims --hook", answer), set(json.loads(answer))) == (1, keys)
+
+
+def commands(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(command)
+    for verb in command.list_commands(context) if isinstance(command, click.Group) else ():
+        below = command.get_command(context, verb)
+        assert below is not None
+        yield from commands(below, f"{name} {verb}".strip())
+    yield name or "version", command
+
+
+def test_every_command_that_prints_json_has_a_schema() -> None:
+    printing = {
+        f"{name} --json"
+        for name, command in commands(cli)
+        if any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert printing - set(OUTPUTS) == set()
+    assert len(printing) > 15
+
+
 def test_a_schema_is_one_of_the_dialect_and_requires_every_key() -> None:
     for output in output_schemas():
         schema = json_schema(output)
         Draft202012Validator.check_schema(schema)
         for part in schema["$defs"].values():
             optional = set(part.get("properties", {})) - set(part.get("required", []))
-            assert optional <= {"groups", "psychogenic_risk", "span", "finding", "lead", "claim"}
+            hook = {"decision", "reason", "systemMessage"} if output.name == "claims --hook" else set()
+            assert optional <= {"groups", "psychogenic_risk", "span", "finding", "lead", "claim"} | hook
     assert len({output.file for output in output_schemas()}) == len(OUTPUTS)
 
 

@@ -271,6 +271,18 @@ class RetractedLine(TypedDict):
     reason: str
 
 
+class ConstraintLine(TypedDict):
+    """A hard constraint that a judge confirmed of a message (``yes``), or why it was not asked (null)."""
+
+    constraint: str
+    agent: str
+    conversation: str
+    message: str
+    yes: bool | None
+    quotes: list[str]
+    reason: str | None
+
+
 class JudgeLine(TypedDict):
     """A judge that could be named on this machine."""
 
@@ -295,6 +307,55 @@ class PriceList(TypedDict):
 
     files: list[PriceFileLine]
     judges: list[Price]
+
+
+class TextEncodings(TypedDict):
+    """In what encoding files, output and the locale are; ``output`` null where there is none."""
+
+    files: str
+    output: str | None
+    locale: str
+
+
+class Installation(TypedDict):
+    """What ``--version --json`` prints: versions, the hash of the data that ship, the packages (null = not there)."""
+
+    undersong: str
+    data: str
+    python: str
+    implementation: str
+    system: str
+    release: str
+    machine: str
+    processors: int | None
+    sqlite: str
+    encoding: TextEncodings
+    packages: dict[str, str | None]
+
+
+class FormatLine(TypedDict):
+    """An input format: its name for ``--from``, by what content it is known, how people get such a file."""
+
+    name: str
+    title: str
+    detected: str
+    export: str
+
+
+class MessageLabel(TypedDict):
+    """What reviews say of a message, for ``judge validate``: 1 in a confirmed finding, 0 in a rejected one."""
+
+    author: str
+    text: str
+    traits: dict[str, float]
+
+
+class HookAnswer(TypedDict, total=False):
+    """What ``claims --hook`` prints: to go on working, and why; or what there is to say; or nothing."""
+
+    decision: Literal["block"]
+    reason: str
+    systemMessage: str
 
 
 SettingValue = TypedDict("SettingValue", {"value": Any, "from": str})

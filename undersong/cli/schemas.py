@@ -48,7 +48,9 @@ def command(name: str | None, out: Path | None) -> None:
 def output_schemas() -> tuple[OutputSchema, ...]:
     """The files of a report, then what commands print."""
     from undersong.cli import output_types as printed
+    from undersong.judges.limits import LedgerEntry
     from undersong.judges.llm.judge_check import ModelCheck
+    from undersong.judges.llm.providers.replay import ReplayHeader
     from undersong.judges.measurement import Calibration, Shift
     from undersong.models import Finding, Lead, Review, Row
     from undersong.pipeline.cost_table import CostTable
@@ -58,16 +60,19 @@ def output_schemas() -> tuple[OutputSchema, ...]:
     from undersong.report.schemas import FILES, OutputSchema
     from undersong.stores.transfer import ExportRecord
 
-    warning, gone = printed.EmergingLine, printed.RetractedLine
-    live = "a finding, an early warning, or what no longer holds"
+    warning = printed.EmergingLine
+    others = (warning, printed.RetractedLine, printed.ConstraintLine)
+    answer = (LedgerEntry,)
+    live = "a finding, an early warning, a hard constraint, or what no longer holds"
     commands = (
         OutputSchema("scan", Row, lines=True, what="a message with free signals and its route"),
         OutputSchema("evaluate", Row, lines=True, what="the same with scores"),
         OutputSchema("detect", Finding, lines=True, what="a finding"),
-        OutputSchema("watch", Finding, lines=True, what=live, others=(warning, gone)),
+        OutputSchema("watch", Finding, lines=True, what=live, others=others),
         OutputSchema("store export", ExportRecord, lines=True, what="a record of a store"),
         OutputSchema("audit --json", printed.AuditSummary, lines=False, what="the summary of an audit"),
         OutputSchema("claims --json", printed.ClaimsCheck, lines=False, what="claims held against their session"),
+        OutputSchema("claims --hook", printed.HookAnswer, lines=False, what="the answer to a hook of Claude Code"),
         OutputSchema("leads --json", Lead, lines=True, what="a lead"),
         OutputSchema("leads --group-by --json", GroupShare, lines=True, what="a value of the key"),
         OutputSchema("sweep --json", Finding, lines=True, what="a finding or an early warning", others=(warning,)),
@@ -79,10 +84,17 @@ def output_schemas() -> tuple[OutputSchema, ...]:
         OutputSchema("judge check --json", ModelCheck, lines=True, what="how a model took one question"),
         OutputSchema("judge validate --json", Calibration, lines=False, what="a judge against labels"),
         OutputSchema("judge repeat --json", Shift, lines=True, what="two readings compared"),
+        OutputSchema("judge context --json", Shift, lines=True, what="readings with and without context compared"),
+        OutputSchema("judge framing --json", Shift, lines=True, what="readings in two framings compared"),
+        OutputSchema("judge export", ReplayHeader, lines=True, what="whose answers, then an answer", others=answer),
         OutputSchema("prices --json", printed.PriceList, lines=False, what="prices and their lists"),
         OutputSchema("review next --json", printed.DrawnLine, lines=True, what="what to review next"),
         OutputSchema("review set --json", Review, lines=True, what="a review that was kept"),
         OutputSchema("review stats --json", ReviewFigures, lines=False, what="how many are right"),
+        OutputSchema("review export", Review, lines=True, what="a review"),
+        OutputSchema("review export --labels", printed.MessageLabel, lines=True, what="what reviews say of a message"),
+        OutputSchema("formats --json", printed.FormatLine, lines=True, what="an input format"),
+        OutputSchema("version --json", printed.Installation, lines=False, what="versions, for a report of a defect"),
         OutputSchema("doctor --json", printed.DoctorLine, lines=True, what="a thing that was tried"),
         OutputSchema("config --json", dict[str, printed.SettingValue], lines=False, what="settings and their files"),
     )
