@@ -91,14 +91,17 @@ def routed_ids(world: World, policy: Policy, *, elsewhere: bool) -> set[str]:
         threads.setdefault(message["thread"], []).append(message)
     earlier, routed = LookBackIndex(policy.look_back), set()
     conversations = [_conversation(name, said) for name, said in threads.items()]
-    for number, (conversation, scans) in enumerate(conversations):
+    for conversation, scans in conversations:
         ranks = propose(conversation, scans, ThreadScan(conversation=conversation.id), policy).ranks
         for place, (message, scan, rank) in enumerate(zip(conversation.messages, scans, ranks, strict=True)):
-            earlier.add(number, place, message, flagged=bool(scan.total), score=0.0 if rank == TRIAGE else None)
+            earlier.add(
+                conversation.id, place, message, flagged=bool(scan.total), score=0.0 if rank == TRIAGE else None
+            )
             if rank != TRIAGE:
                 routed.add(message.id)
     if elsewhere:
-        routed |= {conversations[each.conversation][0].messages[each.place].id for each in earlier.look_back_messages()}
+        by_id = {conversation.id: conversation for conversation, _ in conversations}
+        routed |= {by_id[each.conversation].messages[each.place].id for each in earlier.look_back_messages()}
     return routed
 
 

@@ -78,10 +78,7 @@ def one_at_a_time(path: Path | list[Path], share: float, seed: int = 0) -> tuple
     talks = [each for each in read(path) if isinstance(each, Conversation)]
     scanned = [scan_conversation(talk, book) for talk in talks]
     also = _also(talks, scanned)
-    drafts = [
-        propose(talk, *each, POLICY, also.get(number, {}))
-        for number, (talk, each) in enumerate(zip(talks, scanned, strict=True))
-    ]
+    drafts = [propose(talk, *each, POLICY, also.get(talk.id, {})) for talk, each in zip(talks, scanned, strict=True)]
     asked = [
         (level_of(rank, scan.triage), draw)
         for talk, (scans, _), each in zip(talks, scanned, drafts, strict=True)
@@ -91,8 +88,8 @@ def one_at_a_time(path: Path | list[Path], share: float, seed: int = 0) -> tuple
     left_out = sorted(draw for level, draw in asked if level > cut.level and draw < 1.0)
     rate = 1.0 if len(left_out) < 30 else max(POLICY.sample_rate, float(np.nextafter(left_out[29], 1.0)))
     rows, threads = [], []
-    for number, (talk, (scans, thread)) in enumerate(zip(talks, scanned, strict=True)):
-        routes = route(talk, scans, thread, POLICY, rate=rate, seed=seed, cut=cut, also=also.get(number, {}))
+    for talk, (scans, thread) in zip(talks, scanned, strict=True):
+        routes = route(talk, scans, thread, POLICY, rate=rate, seed=seed, cut=cut, also=also.get(talk.id, {}))
         rows += map(Row.of, talk.messages, scans, routes)
         threads.append(with_upgrades(thread, talk, routes))
     return b"".join(encode(row) + b"\n" for row in rows), b"".join(encode(each) + b"\n" for each in threads)
@@ -106,16 +103,16 @@ def _cut(asked: list[tuple[int, float]], share: float) -> Any:
     return within_share(demand, share)
 
 
-def _also(talks: list[Conversation], scanned: list[Any]) -> dict[int, dict[int, str]]:
+def _also(talks: list[Conversation], scanned: list[Any]) -> dict[str, dict[int, str]]:
     from undersong.routing.lookback import LookBackIndex
 
     earlier = LookBackIndex(POLICY.look_back)
-    for number, (talk, (scans, thread)) in enumerate(zip(talks, scanned, strict=True)):
+    for talk, (scans, thread) in zip(talks, scanned, strict=True):
         ranks = propose(talk, scans, thread, POLICY).ranks
         for place, (message, scan, rank) in enumerate(zip(talk.messages, scans, ranks, strict=True)):
             score = scan.triage if rank == TRIAGE else None
-            earlier.add(number, place, message, flagged=bool(scan.total), score=score)
-    also: dict[int, dict[int, str]] = {}
+            earlier.add(talk.id, place, message, flagged=bool(scan.total), score=score)
+    also: dict[str, dict[int, str]] = {}
     for match in earlier.look_back_messages():
         also.setdefault(match.conversation, {})[match.place] = match.flag
     return also

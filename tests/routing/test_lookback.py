@@ -17,11 +17,11 @@ def make_message(thread: str, hour: int, *, to: str | None = "bob", by: str = "k
 
 
 def read_too(*lines: tuple[Message, bool], look_back: int = 5) -> list[tuple[int, str]]:
-    """(conversation, id of the flag) of what is read too; every line is a conversation of its own."""
+    """(number of the line, id of the flag) of what is read too; every line is a conversation of its own."""
     earlier = LookBackIndex(look_back)
     for number, (message, flagged) in enumerate(lines):
-        earlier.add(number, 0, message, flagged=flagged, score=None if flagged else 0.1)
-    return [(each.conversation, each.flag) for each in earlier.look_back_messages()]
+        earlier.add(f"{number:03}", 0, message, flagged=flagged, score=None if flagged else 0.1)
+    return [(int(each.conversation), each.flag) for each in earlier.look_back_messages()]
 
 
 def test_what_was_said_to_the_same_target_before_a_flag_is_read_too() -> None:
@@ -54,7 +54,7 @@ def test_untimed_conversations_and_agents_of_one_conversation_are_never_merged()
     earlier = LookBackIndex(5)
     names = {"id": "m", "conversation": "a", "author": "user", "agent": "a/user", "target": "bob"}
     own = Message(**names, position=0, role="user", text="x", time=START)
-    earlier.add(0, 0, own, flagged=True, score=None)
+    earlier.add("a", 0, own, flagged=True, score=None)
     assert list(earlier.look_back_messages()) == []
 
 

@@ -461,14 +461,14 @@ class LookbackByPair:
         return {name for pair in pairs for name in self._pairs.get(pair, ())}
 
     def _reads_of_pair(self, pair: Pair) -> dict[str, LookbackReads]:
-        conversations = sorted(self._pairs[pair].items())
-        if not any(each.flag for _, messages in conversations for each in messages):
+        conversations = self._pairs[pair]
+        if not any(each.flag for messages in conversations.values() for each in messages):
             return {}
         same = LookBackIndex(self._look_back)
-        for number, (_, messages) in enumerate(conversations):
+        for name, messages in conversations.items():
             for directed in messages:
-                same.add_directed(number, directed)
+                same.add_directed(name, directed)
         reads: dict[str, LookbackReads] = {}
         for earlier in same.look_back_messages():
-            reads.setdefault(conversations[earlier.conversation][0], {})[earlier.place] = earlier.flag
+            reads.setdefault(earlier.conversation, {})[earlier.place] = earlier.flag
         return reads

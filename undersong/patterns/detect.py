@@ -17,7 +17,7 @@ from undersong.patterns.catalog import chosen_rules
 from undersong.patterns.findings import Balance, finding_of, order
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import DOWNSTREAM
-from undersong.patterns.language.inputs import available_inputs, lacking
+from undersong.patterns.language.inputs import NEVER_MISSING, CorpusInputs, lacking
 from undersong.patterns.reference.downstream import reads_others, sequences_for
 from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.reference.partitions import Timeline, timelines
@@ -46,11 +46,32 @@ MessageKey = tuple[str, str]  # a message by conversation and id: ids may repeat
 Span = tuple[int, int]  # start and end within a text, in Unicode code points
 
 
+class SearchCounts(Record, frozen=True, kw_only=True):
+    """What a rule's search came to, in how many sequences it gave up, and the first three agents of these by name.
+
+    Those of parts of a corpus add up.
+    """
+
+    partitions: int = 0
+    findings: int = 0
+    gave_up: int = 0
+    agents: tuple[str, ...] = ()
+
+    def __add__(self, other: SearchCounts) -> SearchCounts:
+        return SearchCounts(
+            partitions=self.partitions + other.partitions,
+            findings=self.findings + other.findings,
+            gave_up=self.gave_up + other.gave_up,
+            agents=tuple(sorted({*self.agents, *other.agents})[:_NAMED]),
+        )
+
+
 class Detection(Record, frozen=True, kw_only=True):
-    """What the rules found in the rows, and one outcome per rule."""
+    """What the rules found in the rows, one outcome per rule, and by the hashes of those that ran their counts."""
 
     findings: tuple[Finding, ...]
     outcomes: tuple[RuleOutcome, ...]
+    counts: dict[str, SearchCounts] = {}
 
 
 def detect(
@@ -67,11 +88,16 @@ def detect(
 
 
 class RowSearch:
-    """Rows to run rules over; it serves ``estimate_significance`` as it is, after ``detect``."""
+    """Rows to run rules over; it serves ``estimate_significance`` as it is, after ``detect``.
 
-    def __init__(self, rows: Iterable[Row], *, steps: int = STEPS) -> None:
+    ``others`` are rows of agents beside those of ``rows``, for rules that follow whom an agent addressed
+    (``reads_others``): nothing is found about them.
+    """
+
+    def __init__(self, rows: Iterable[Row], others: Iterable[Row] = (), *, steps: int = STEPS) -> None:
         self._rows = absolute_rows(rows)
         self._first = self._second = TimelineSearch(timelines(self._rows), steps=steps)
+        self._others = timelines(absolute_rows(others))
         self._joined: dict[str, TimelineSearch] = {}
 
     def of(self, _rule: PatternRule) -> TimelineSearch:
@@ -80,8 +106,10 @@ class RowSearch:
         if not reads_others(_rule):
             return search
         if _rule.hash not in self._joined:
-            joined = sequences_for(_rule, search.timelines)
-            self._joined[_rule.hash] = TimelineSearch(joined, steps=search.steps)
+            own = {timeline.agent for timeline in search.timelines}
+            joined = sequences_for(_rule, (*search.timelines, *self._others))
+            about = tuple(timeline for timeline in joined if timeline.agent in own)
+            self._joined[_rule.hash] = TimelineSearch(about, steps=search.steps)
         return self._joined[_rule.hash]
 
     def detect(
@@ -89,13 +117,16 @@ class RowSearch:
         rules: Sequence[PatternRule],
         *,
         gives: Collection[str] | None = None,
+        inputs: CorpusInputs | None = None,
         tick: Callable[[], object] | None = None,
     ) -> Detection:
         """What ``detect`` finds: first of shapes, then of the rules that ask for what those set.
 
-        ``tick`` is called when a rule is done.
+        ``inputs`` are those of the whole corpus where these rows are a part of it. ``tick`` is called when a rule is
+        done.
         """
-        balance, corpus = _balances(self._first.timelines), self._corpus(rules, gives)
+        inputs = inputs or self._inputs()
+        balance, corpus = _balances(self._first.timelines), self._corpus(inputs, gives)
         before, after = shapes_for(rules), [rule for rule in rules if asked_of_findings(rule)]
         first = [*before, *(rule for rule in rules if not asked_of_findings(rule))]
         found_first = _detection(corpus, first, balance, tick)
@@ -106,7 +137,7 @@ class RowSearch:
             self._second = TimelineSearch(timelines(marked), steps=self._first.steps)
         ran = {outcome.pattern for outcome in found_first.outcomes if outcome.status != "not_applicable"}
         available = {name for rule in first if rule.id in ran for name in rule.file.sets}
-        available |= indicators_named(self._rows) if after else frozenset()
+        available |= inputs.named
         found_then = _detection(corpus._replace(set_here=available), after, balance, tick)
         by_hash = {rule.hash: rule for rule in after}
         then = (with_origin(finding, by_hash[finding.rule_hash], indicators) for finding in found_then.findings)
@@ -114,15 +145,22 @@ class RowSearch:
         findings = [each for each in found_first.findings if each.rule_hash not in unreported]
         outcomes = {each.rule_hash: each for each in (*found_first.outcomes, *found_then.outcomes)}
         return Detection(
-            findings=tuple(sorted((*findings, *then), key=order)), outcomes=tuple(outcomes[rule.hash] for rule in rules)
+            findings=tuple(sorted((*findings, *then), key=order)),
+            outcomes=tuple(outcomes[rule.hash] for rule in rules),
+            counts=found_first.counts | found_then.counts,
         )
 
-    def _corpus(self, rules: Sequence[PatternRule], gives: Collection[str] | None) -> _RowCorpus:
-        read = [entry.row for timeline in self._first.timelines for entry in timeline.entries if entry.read]
-        needs = _needs((*rules, *shapes_for(rules)))
-        ranks = any(row.scale == "rank" for row in read)
-        has = available_inputs(read, needs) | {DOWNSTREAM}  # rows of all agents are here
-        return _RowCorpus(self, has, gives, any_read=bool(read), ranks=ranks)
+    def _inputs(self) -> CorpusInputs:
+        """What these rows have, where they are the whole corpus."""
+        inputs = CorpusInputs(named=indicators_named(self._rows))
+        for timeline in self._first.timelines:
+            for entry in timeline.entries:
+                inputs.add(entry.row)
+        return inputs
+
+    def _corpus(self, inputs: CorpusInputs, gives: Collection[str] | None) -> _RowCorpus:
+        has = frozenset({*inputs.present, *NEVER_MISSING, DOWNSTREAM})  # rows of all agents are here
+        return _RowCorpus(self, has, gives, any_read=inputs.any_read, ranks=inputs.ranks)
 
 
 def rows_with_set_indicators(rows: Iterable[Row], rule: PatternRule) -> list[Row]:
@@ -193,6 +231,7 @@ def _detection(
 ) -> Detection:
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
+    counts: dict[str, SearchCounts] = {}
     for rule in rules:
         if tick is not None:
             tick()
@@ -215,8 +254,9 @@ def _detection(
             finding_of(rule, match, balance(match.partition.timeline)) for match in result.matches
         )
         findings += new_findings
-        outcomes.append(_outcome(rule, result, len(new_findings), search.steps))
-    return Detection(findings=tuple(sorted(findings, key=order)), outcomes=tuple(outcomes))
+        counts[rule.hash] = _counts(result, len(new_findings))
+        outcomes.append(outcome_of(rule, counts[rule.hash], search.steps))
+    return Detection(findings=tuple(sorted(findings, key=order)), outcomes=tuple(outcomes), counts=counts)
 
 
 def _deduplicated(findings: Iterable[Finding]) -> list[Finding]:
@@ -317,18 +357,23 @@ def _strongest(row: Row) -> str:
     return min(row.spans, key=lambda name: (-row.signals.get(name, 0.0), name))
 
 
-def _outcome(rule: PatternRule, result: SearchResult, findings: int, steps: int) -> RuleOutcome:
+def _counts(result: SearchResult, findings: int) -> SearchCounts:
+    agents = tuple(sorted(set(result.gave_up))[:_NAMED])
+    return SearchCounts(partitions=result.partitions, findings=findings, gave_up=len(result.gave_up), agents=agents)
+
+
+def outcome_of(rule: PatternRule, counts: SearchCounts, steps: int = STEPS) -> RuleOutcome:
+    """What became of a rule that ran, by the counts of its search over all parts of the rows."""
     reason = ""
-    if result.gave_up:
-        names = ", ".join(sorted(set(result.gave_up))[:3])
-        share = f"{len(result.gave_up)} of {result.partitions} partitions (agents: {names})"
+    if counts.gave_up:
+        share = f"{counts.gave_up} of {counts.partitions} partitions (agents: {', '.join(counts.agents)})"
         reason = f"gave up in {share} at {steps} steps or {ROWS} rows; what follows there is not known"
     return RuleOutcome(
         pattern=rule.id,
         rule_hash=rule.hash,
-        status="gave_up" if result.gave_up else "ran",
-        partitions=result.partitions,
-        findings=findings,
+        status="gave_up" if counts.gave_up else "ran",
+        partitions=counts.partitions,
+        findings=counts.findings,
         reason=reason,
         variant_of=rule.file.variant_of,
     )

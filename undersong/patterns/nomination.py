@@ -16,6 +16,7 @@ DRAWN = 0.02  # of the rest that a seeded draw nominates, so that what nominatio
 HARMFUL = 0.5  # a negative trait from here on counts as harmful
 UNREAD_SEQUENCES = "unread_sequences"  # among the parameters of a case: what ``unread_sequences`` counts
 SILENT_ROLES = frozenset({"system", "tool"})
+SequenceName = tuple[str, str]  # agent and conversation
 
 
 def nominate(
@@ -26,24 +27,50 @@ def nominate(
     Where there are at most ``small`` of them, every one; of more, those of findings, the share with the most evidence
     and a seeded draw of the rest. Evidence is what the scores, indicators and free signals of its messages say.
     """
-    sequences = _sequences(rows)
-    named = {(finding.agent, name): finding for finding in findings for name in finding.conversations}
-    ranked = sorted(sequences, key=lambda place: (place not in named, -_evidence(sequences[place]), place))
-    if len(ranked) > small:
-        count = max(len(named.keys() & sequences.keys()), round(SHARE * len(ranked)))
-        drawn = {place for place in ranked[count:] if _draw(seed, place) < DRAWN}
-        ranked = [*ranked[:count], *(place for place in ranked[count:] if place in drawn)]
-    else:
-        drawn = set()
+    own, several = tuple(rows), tuple(findings)
+    sequences, named = _sequences(own), _named(several)
     return tuple(
         Nomination(
             agent=place[0],
             conversation=place[1],
             message_ids=tuple(row.id for row in sequences[place]),
-            reasons=tuple(_reasons(sequences[place], named.get(place), drawn=place in drawn)),
+            reasons=tuple(_reasons(sequences[place], named.get(place), drawn=is_drawn)),
         )
-        for place in ranked
+        for place, is_drawn in SequenceEvidence(own, several).chosen(seed, small).items()
     )
+
+
+class SequenceEvidence:
+    """What speaks for a reading of each sequence of a run, about a hundred bytes each; that of parts of a run adds up.
+
+    A part has whole sequences, and all findings about them.
+    """
+
+    def __init__(self, rows: Iterable[Row], findings: Iterable[Finding]) -> None:
+        self._evidence: dict[SequenceName, tuple[bool, float]] = {}
+        sequences, named = _sequences(rows), _named(findings)
+        for place, own in sequences.items():
+            self._evidence[place] = place in named, _evidence(own)
+
+    def merge(self, other: SequenceEvidence) -> None:
+        """Take the sequences of another part."""
+        self._evidence |= other._evidence
+
+    def chosen(self, seed: int, small: int = SMALL) -> dict[SequenceName, bool]:
+        """The sequences that are nominated, the most urgent first, and whether it was the draw that chose them."""
+        ranked = sorted(
+            self._evidence, key=lambda place: (not self._evidence[place][0], -self._evidence[place][1], place)
+        )
+        if len(ranked) <= small:
+            return dict.fromkeys(ranked, False)
+        count = max(sum(is_named for is_named, _ in self._evidence.values()), round(SHARE * len(ranked)))
+        drawn = [place for place in ranked[count:] if _draw(seed, place) < DRAWN]
+        return dict.fromkeys(ranked[:count], False) | dict.fromkeys(drawn, True)
+
+
+def _named(findings: Iterable[Finding]) -> dict[SequenceName, Finding]:
+    """Each sequence that a finding names, with the last such finding."""
+    return {(finding.agent, name): finding for finding in findings for name in finding.conversations}
 
 
 def has_sequence(rows: Iterable[Row]) -> bool:

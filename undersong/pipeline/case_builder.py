@@ -40,7 +40,8 @@ from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import Significance
 from undersong.pipeline.options import Options
-from undersong.pipeline.stages import AuditCorpus, AuditState, reads_all
+from undersong.pipeline.partwise import reads_all
+from undersong.pipeline.stages import AuditCorpus, AuditState
 from undersong.routing.budget import RANKS, BudgetCutoff
 from undersong.routing.route import load_policy
 from undersong.stores.protocol import Store

@@ -20,8 +20,9 @@ from undersong.judges.protocol import Question, Segment, asks_models, is_paid, o
 from undersong.models import TIERS, Problem, Record, Route, Row, Scan, Tier, Width
 from undersong.pipeline.evaluate import RoutedThread, questions_of
 from undersong.pipeline.options import Options, Progress, silent
+from undersong.pipeline.partwise import reads_all
 from undersong.pipeline.sequence_plan import SequencePlan, plan_sequences, scanned_rows
-from undersong.pipeline.stages import ingest_and_scan, reads_all, routed_threads
+from undersong.pipeline.stages import ingest_and_scan, routed_threads
 from undersong.routing.budget import RANKS, TRIAGE, rank_of
 from undersong.scan import load_book
 from undersong.stores.sqlite import temporary_store

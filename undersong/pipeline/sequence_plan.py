@@ -12,8 +12,8 @@ from undersong.patterns.catalog import load_rules
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.nomination import nominate
 from undersong.pipeline.evaluate import RoutedThread
+from undersong.pipeline.partwise import rows_of
 from undersong.pipeline.sequence_windows import shapes_of, windows_of
-from undersong.pipeline.stages import rows_of
 from undersong.stores.protocol import Store
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain
 
@@ -14,19 +14,15 @@ from undersong.errors import JudgeError
 from undersong.formats.objects import Inputs, read_inputs
 from undersong.judges.measurement import ScoreMap, mapped_row
 from undersong.judges.protocol import Judge
-from undersong.judges.stance import with_stance
-from undersong.models import Conversation, Evaluation, InputFile, Problem, Row, SessionVerdict
+from undersong.models import Conversation, InputFile, Problem, Row, SessionVerdict
 from undersong.models.verdict import Profile
 from undersong.pipeline.evaluate import FailureTally, HistoryLookup, RoutedThread, evaluate, not_scored
-from undersong.pipeline.options import Options, Progress, chosen, matched_none, reading_cutoff
-from undersong.routing.budget import NOTHING, BudgetCutoff, Census, DemandHistogram
-from undersong.routing.lookback import LookBackIndex
-from undersong.routing.route import load_policy, propose, read_demand, route, with_upgrades
+from undersong.pipeline.options import Options, Progress, chosen, matched_none
+from undersong.pipeline.partwise import CorpusRouting, ScannedPart, reads_all, routed_thread, routing_of, rows_of
+from undersong.routing.budget import BudgetCutoff, Census, DemandHistogram
+from undersong.routing.route import load_policy
 from undersong.rows.binary import with_event_times
-from undersong.rows.corpus_scales import with_scale
-from undersong.rows.jsonl import rounded
 from undersong.scan import SignalBook, scan_conversations
-from undersong.scan.language import language_note, other_language
 from undersong.stores.erasure import Forgotten
 from undersong.stores.protocol import Store
 
@@ -37,9 +33,8 @@ SCANNED = 1 << 17  # characters that are scanned together
 class AuditCorpus(msgspec.Struct, kw_only=True):
     """What ingest and scan left in the store: the order of the conversations, what was read and what was not.
 
-    ``demand`` counts what asks to be read, ``cut`` is where the budget ends, ``rate`` the audit sample's; ``also`` maps
-    conversation numbers to what a flag in another conversation routes there. ``passed_over`` counts the conversations
-    that were not chosen, ``languages`` are those of the ones that are not in English.
+    ``demand`` counts what asks to be read, ``routing`` is what follows from it. ``passed_over`` counts the
+    conversations that were not chosen.
     """
 
     conversations: list[str] = []
@@ -47,11 +42,18 @@ class AuditCorpus(msgspec.Struct, kw_only=True):
     problems: list[Problem] = []
     messages: int = 0
     passed_over: int = 0
-    languages: list[str] = []
     demand: DemandHistogram = msgspec.field(default_factory=DemandHistogram)
-    also: dict[int, dict[int, str]] = {}
-    cut: BudgetCutoff = NOTHING
-    rate: float = 0.0
+    routing: CorpusRouting = CorpusRouting()
+
+    @property
+    def cut(self) -> BudgetCutoff:
+        """Where the budget ends."""
+        return self.routing.cut
+
+    @property
+    def rate(self) -> float:
+        """The rate of the audit sample."""
+        return self.routing.rate
 
 
 class AuditState(msgspec.Struct, kw_only=True):
@@ -83,7 +85,7 @@ def ingest_and_scan(
     Raises UsageError where ``only`` and ``since`` leave out every conversation.
     """
     policy = options.policy or load_policy()
-    corpus, earlier = AuditCorpus(demand=DemandHistogram(policy.sample_minimum)), LookBackIndex(policy.look_back)
+    corpus, part = AuditCorpus(), ScannedPart(options)
     forgotten = Forgotten(store.tombstones())
     items = _conversations(
         read_inputs(inputs, source_format=options.source_format, progress=partial(progress, "read")),
@@ -94,22 +96,14 @@ def ingest_and_scan(
     for batch in batches(items, SCANNED, lambda item: sum(len(message.text) for message in item.messages)):
         for item, (scans, thread) in zip(batch, scan_conversations(batch, book), strict=True):
             store.put_conversation(item, scans, thread)
-            demanded = read_demand(item, scans, propose(item, scans, thread, policy).ranks, options.seed)
-            corpus.demand.add(demanded.levels, demanded.counted)
-            for directed in demanded.directed:
-                earlier.add_directed(len(corpus.conversations), directed)
+            part.add(item, scans, thread, policy, options.seed)
             corpus.conversations.append(item.id)
             corpus.messages += len(item.messages)
-            if language := other_language(item):
-                corpus.languages.append(language)
         progress("scan", corpus.messages, max(corpus.messages, sum(file.messages for file in corpus.inputs)))
     if corpus.passed_over and not corpus.conversations:
         raise matched_none(options, corpus.passed_over)
-    if note := language_note(corpus.languages, len(corpus.conversations)):
-        corpus.problems.append(note)
-    corpus.also = earlier.resolve(corpus.demand)
-    corpus.cut = reading_cutoff(corpus.demand, options, policy, book.triage)
-    corpus.rate = corpus.demand.sample_rate(corpus.cut, policy.sample_rate)
+    corpus.problems += part.notes()
+    corpus.demand, corpus.routing = part.demand, routing_of(part, options)
     return corpus
 
 
@@ -140,14 +134,8 @@ def _conversations(
 def routed_threads(corpus: AuditCorpus, store: Store, options: Options) -> Iterator[RoutedThread]:
     """Each conversation of the corpus with its scans and routes, in the order of the input."""
     policy = options.policy or load_policy()
-    for number, name in enumerate(corpus.conversations):
-        conversation, scans, thread = store.conversation(name)
-        also = corpus.also.get(number, {})
-        routes = route(
-            conversation, scans, thread, policy, rate=corpus.rate, seed=options.seed, cut=corpus.cut, also=also
-        )
-        thread = with_upgrades(thread, conversation, routes)
-        yield RoutedThread(conversation=conversation, scans=scans, thread=thread, routes=routes)
+    for name in corpus.conversations:
+        yield routed_thread(*store.conversation(name), policy, corpus.routing, options.seed)
 
 
 def read_threads(
@@ -187,15 +175,3 @@ def _emptied(conversation: Conversation, redacted: Conversation) -> Iterator[Pro
         messages = "1 message" if count == 1 else f"{count} messages"
         what = f"conversation {redacted.id}: {messages} not read: this store was told to forget who wrote them"
         yield Problem(what=what, where=str(redacted.source_ref or ""), remedy="use another --store", kind="note")
-
-
-def rows_of(thread: RoutedThread, evaluations: Sequence[Evaluation]) -> tuple[Row, ...]:
-    """The rows of a thread with the evaluation of each message."""
-    parts = zip(thread.conversation.messages, thread.scans, thread.routes, evaluations, strict=True)
-    return with_stance(with_scale([rounded(Row.of(*part)) for part in parts]), thread.conversation)
-
-
-def reads_all(judge: Judge, options: Options) -> bool:
-    """Whether every message is read: asked for, or free and no budget was asked for."""
-    unlimited = options.budget_share is None and options.recall is None
-    return options.read_all or (judge.reads_everything and unlimited)

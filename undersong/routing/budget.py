@@ -68,6 +68,12 @@ class DemandHistogram:
         self._counts += np.bincount(levels, minlength=UNSCORED + 1)
         self._lowest.add(levels, draws)
 
+    def merge(self, other: DemandHistogram) -> None:
+        """Count what another one, of the same ``least``, has counted too."""
+        self.messages += other.messages
+        self._counts += other._counts
+        self._lowest.merge(other._lowest)
+
     def resolve(self, scores: Sequence[float], draws: Draws, *, backwards: bool) -> None:
         """Messages that were added with their triage ``scores`` and without draws, since another thread might call for
         them: now it is known whether reading backwards does."""
@@ -174,6 +180,11 @@ class LowestDraws:
                 del own[self._least :]
                 self._limits[level] = own[-1]
 
+    def merge(self, other: LowestDraws) -> None:
+        """Take the lowest draws of other messages too."""
+        for level, own in other._drawn.items():
+            self.add(np.full(len(own), level, dtype=np.int16), np.array(own))
+
     def rate(self, above: int, rate: float) -> float:
         """The rate for what lies above a level: ``rate``, or the lowest one that draws ``least`` messages or all."""
         if not self._least:
@@ -216,6 +227,11 @@ class Census:
             self._left_out += 1
             self._read += row.absolute_scores is not None
             self._harmful += harmful
+
+    def merge(self, other: Census) -> None:
+        """Count what another one has counted too."""
+        for name in ("_left_out", "_read", "_harmful", "_routed_harmful", "_routed_unread"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def missed(self) -> Missed:
         """The estimate, or the exact count where the judge read all that the router left out."""

@@ -47,7 +47,7 @@ class DirectedMessage(NamedTuple):
 class LookBackMessage(NamedTuple):
     """A message that is to be read for what is flagged in another conversation: ``flag`` is the id of that message."""
 
-    conversation: int
+    conversation: str
     place: int
     score: float
     flag: str
@@ -57,7 +57,8 @@ class LookBackIndex:
     """Directed messages of a run as bare numbers, 50 bytes each, without their texts.
 
     Only agents whose identity reaches beyond a conversation, and only messages with a time: untimed conversations are
-    never merged into one sequence.
+    never merged into one sequence. Neither the order of adding nor how a run is parted (``merge``) matters: messages
+    of one moment are in the order of their conversations' ids.
     """
 
     def __init__(self, look_back: int) -> None:
@@ -66,31 +67,43 @@ class LookBackIndex:
         self._time, self._score, self._draw = array("d"), array("d"), array("d")
         self._pair, self._conversation, self._place = array("q"), array("q"), array("q")
         self._flagged = array("b")
+        self._numbers: dict[str, int] = {}
         self._flag_ids: dict[tuple[int, int], str] = {}
 
-    def add(self, conversation: int, place: int, message: Message, *, flagged: bool, score: float | None) -> None:
+    def add(self, conversation: str, place: int, message: Message, *, flagged: bool, score: float | None) -> None:
         """One message, flagged or (with its triage ``score``) unread so far; a reader needs no others."""
         directed = DirectedMessage.of(place, message, flagged=flagged, score=score)
         if directed is not None:
             self.add_directed(conversation, directed)
 
-    def add_directed(self, conversation: int, directed: DirectedMessage) -> None:
+    def add_directed(self, conversation: str, directed: DirectedMessage) -> None:
         """As ``add``, for a message of which only this is at hand."""
         self._time.append(directed.time)
         self._score.append(UNSET if directed.score is None else directed.score)
         self._draw.append(directed.draw)
         self._pair.append(self._pairs.setdefault((directed.agent, directed.target), len(self._pairs)))
-        self._conversation.append(conversation)
+        number = self._numbers.setdefault(conversation, len(self._numbers))
+        self._conversation.append(number)
         self._place.append(directed.place)
         self._flagged.append(directed.flag is not None)
         if directed.flag is not None:
-            self._flag_ids[conversation, directed.place] = directed.flag
+            self._flag_ids[number, directed.place] = directed.flag
+
+    def merge(self, other: LookBackIndex) -> None:
+        """Take the messages of another part of the run, of other conversations."""
+        pairs = [self._pairs.setdefault(pair, len(self._pairs)) for pair in other._pairs]
+        numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in other._numbers]
+        self._pair.extend(pairs[number] for number in other._pair)
+        self._conversation.extend(numbers[number] for number in other._conversation)
+        for name in ("_time", "_score", "_draw", "_place", "_flagged"):
+            getattr(self, name).extend(getattr(other, name))
+        self._flag_ids |= {(numbers[number], place): flag for (number, place), flag in other._flag_ids.items()}
 
     def look_back_messages(self) -> Iterator[LookBackMessage]:
         """What is to be read too, at most ``look_back`` messages before each flagged one, the nearest in time."""
         yield from (each for _, each in self._numbered_messages())
 
-    def resolve(self, demand: DemandHistogram) -> dict[int, dict[int, str]]:
+    def resolve(self, demand: DemandHistogram) -> dict[str, dict[int, str]]:
         """Tell a demand, which has all unflagged messages of these without draws, which of them are to be read too.
 
         Returns the ids of the flagged messages that call for them, by conversation and place.
@@ -102,7 +115,7 @@ class LookBackIndex:
         demand.resolve(scores[called].tolist(), draws[called], backwards=True)
         others = ~called & (scores > UNSET)
         demand.resolve(scores[others].tolist(), draws[others], backwards=False)
-        also: dict[int, dict[int, str]] = {}
+        also: dict[str, dict[int, str]] = {}
         for message in by_number.values():
             also.setdefault(message.conversation, {})[message.place] = message.flag
         return also
@@ -111,8 +124,10 @@ class LookBackIndex:
         """Each message once, with its number in the order of adding."""
         pair, flagged = np.array(self._pair, dtype=np.int64), np.array(self._flagged, dtype=bool)
         conversation, place = np.array(self._conversation, dtype=np.int64), np.array(self._place, dtype=np.int64)
-        wanted = np.isin(pair, pair[flagged])
-        order = np.lexsort((place, conversation, np.array(self._time), pair))
+        wanted, names = np.isin(pair, pair[flagged]), list(self._numbers)
+        by_name = np.argsort(sorted(range(len(names)), key=names.__getitem__))  # the rank of each number's name
+        ranks = by_name[conversation] if len(names) else conversation
+        order = np.lexsort((place, ranks, np.array(self._time), pair))
         waiting: list[int] = []
         current = -1
         for index in order[wanted[order]].tolist():
@@ -121,7 +136,7 @@ class LookBackIndex:
             if flagged[index]:
                 flag = self._flag_ids[int(conversation[index]), int(place[index])]
                 for past in waiting[max(0, len(waiting) - self._look_back) :]:
-                    where = int(conversation[past]), int(place[past])
+                    where = names[conversation[past]], int(place[past])
                     yield past, LookBackMessage(*where, self._score[past], flag)
                 waiting = []
             else:

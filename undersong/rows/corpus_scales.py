@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from itertools import accumulate
 from tempfile import TemporaryFile
 from typing import TypeAlias
 
@@ -29,10 +31,11 @@ MAJORITY = 0.5  # of a conversation's scored messages; more than that must be of
 
 
 class NullBandCounter:
-    """Counts the signals of scored messages, without keeping them."""
+    """Counts the signals of scored messages, without keeping them; counts of parts of a corpus add up (``merge``)."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, ...], array[float]] = {}  # by the names that a row has, since most have the same
+        self._counted: dict[str, Counts] = {}
 
     def add(self, row: Row, names: Set[str]) -> None:
         """Count the signals ``names`` of one row; a row that was not scored is passed over."""
@@ -41,6 +44,12 @@ class NullBandCounter:
             if not names >= signals.keys():
                 signals = {name: score for name, score in signals.items() if name in names}
             self._seen.setdefault(tuple(signals), array("d")).extend(signals.values())
+
+    def merge(self, other: NullBandCounter) -> None:
+        """Count what another one has counted too."""
+        counts = self._counts()
+        for name, own in other._counts().items():
+            counts[name] = counts[name] + own if name in counts else own
 
     def bands(self) -> dict[str, SignalBand]:
         """Per signal, its null band and how many messages lie over it; a signal needs another to be held against."""
@@ -52,12 +61,13 @@ class NullBandCounter:
 
     def _counts(self) -> dict[str, Counts]:
         """Per signal, how many messages have 0, .001, .002, … 1."""
-        counts: dict[str, Counts] = {}
+        counts = self._counted
         for names, scores in self._seen.items():
             if names:
                 steps = np.rint(np.array(scores).reshape(-1, len(names)).clip(0, 1) * STEPS).astype(np.int64)
                 for name, column in zip(names, steps.T, strict=True):
                     counts[name] = counts.get(name, 0) + np.bincount(column, minlength=STEPS + 1)
+        self._seen.clear()
         return counts
 
 
@@ -131,17 +141,26 @@ def absolute_rows(rows: Iterable[Row]) -> list[Row]:
 
 
 class PercentileRanks:
-    """Collects the scores of rows whose scale is "rank"; then turns each into its rank among them, 0 to 1."""
+    """Counts the scores of rows whose scale is "rank"; then turns each into its rank among them, 0 to 1.
+
+    Counts of parts of a corpus add up (``merge``).
+    """
 
     def __init__(self) -> None:
-        self._seen: dict[str, array[float]] = {trait: array("d") for trait in TRAITS}
+        self._seen: dict[str, Counter[float]] = {trait: Counter() for trait in TRAITS}
         self._tables: dict[str, _RankTable] = {}
 
     def add(self, row: Row) -> None:
         """Note the scores of a row; rows of levels are passed over."""
         if row.scale == "rank" and row.traits:
             for trait, score in applicable_scores(row.traits).items():
-                self._seen[trait].append(score)
+                self._seen[trait][score] += 1
+
+    def merge(self, other: PercentileRanks) -> None:
+        """Count what another one has counted too."""
+        for trait, counts in other._seen.items():
+            self._seen[trait].update(counts)
+        self._tables = {}
 
     def __bool__(self) -> bool:
         return any(self._seen.values())
@@ -160,13 +179,14 @@ class PercentileRanks:
 class _RankTable(dict[float, float]):
     """Score → rank among ``scores``; few are ever worked out, since they have three decimals."""
 
-    def __init__(self, scores: Iterable[float]) -> None:
+    def __init__(self, counts: Counter[float]) -> None:
         super().__init__()
-        self._sorted = array("d", sorted(scores))
+        self._scores = sorted(counts)
+        self._lower = [0, *accumulate(counts[score] for score in self._scores)]
 
     def __missing__(self, score: float) -> float:
-        low, high = bisect_left(self._sorted, score), bisect_right(self._sorted, score)
-        self[score] = rank = round((low + high) / 2 / len(self._sorted), DIGITS)
+        low, high = (self._lower[place(self._scores, score)] for place in (bisect_left, bisect_right))
+        self[score] = rank = round((low + high) / 2 / self._lower[-1], DIGITS)
         return rank
 
 

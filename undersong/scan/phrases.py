@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from undersong.datafiles import yaml_loader
 from undersong.datafiles.scan_config import ROUTING, RoutingRules, StructureRules, TelemetryRules, routing_rules
+from undersong.errors import RuleError
 from undersong.ml.triage import FILE as TRIAGE_FILE
 from undersong.ml.triage import TALK_FILE, RoleTriage, load_triage
 from undersong.models import Hit
@@ -170,6 +171,13 @@ class SignalBook:
         self._by_needle = tuple(by_needle.values())
         self._needles = Needles(by_needle)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The shipped book goes to another process by its hashes, any other one as what it was made of."""
+        if self is load_book():
+            return _shipped_book, (self.hashes,)
+        parts = self.phrases, self.structure, self.telemetry, self.routing, self.hashes, self.triage
+        return SignalBook, parts
+
     def hits(self, folded: Folded) -> tuple[Hit, ...]:
         """The hits of a text in order of appearance; one inside a longer one of the same trait and label is dropped."""
         return self.hits_of(TextBatch([folded])).get(0, ())
@@ -230,6 +238,15 @@ def load_book() -> SignalBook:
     (posts, posts_hash), (talk, talk_hash) = load_triage(), load_triage(file=TALK_FILE)
     hashes |= {f"triage/{TRIAGE_FILE}": posts_hash, f"triage/{TALK_FILE}": talk_hash}
     return SignalBook(phrases, structure, telemetry, routing_rules(), hashes, RoleTriage(posts, talk))
+
+
+def _shipped_book(hashes: dict[str, str]) -> SignalBook:
+    """The shipped book of this process; raises RuleError where another one was meant."""
+    book = load_book()
+    if book.hashes != hashes:
+        remedy = "install one version of undersong on all machines"
+        raise RuleError("the phrases in this process are other ones", remedy=remedy)
+    return book
 
 
 def _outermost(hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
+import yaml
 
 from undersong.datafiles.yaml_loader import YamlDocument, convert, did_you_mean
 from undersong.errors import RuleError
@@ -66,6 +69,10 @@ class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     trees: RuleTrees
     source: str = ""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its file goes to another process, where it is compiled again, once."""
+        return _recompiled, (msgspec.json.encode(self.file), self.hash, self.source)
+
     @property
     def id(self) -> str:
         """The name of the rule, its own among all rules."""
@@ -95,6 +102,18 @@ def try_rule(document: YamlDocument) -> tuple[PatternRule | None, list[RuleError
     rule = compiler.rule()
     problems += compiler.problems
     return (None if problems else rule), problems
+
+
+@lru_cache(maxsize=512)
+def _recompiled(file: bytes, digest: str, source: str) -> PatternRule:
+    """A rule from its file as another process had it; raises RuleError where this one compiles it differently."""
+    value = msgspec.json.decode(file)
+    document = YamlDocument(Path(f"{value['id']}.yaml"), value, yaml.MappingNode("map", []))
+    rule = _RuleCompiler(document, msgspec.convert(value, rulefile.RuleFile)).rule()
+    if rule is None or rule.hash != digest:
+        remedy = "install one version of undersong on all machines"
+        raise RuleError(f"rule {value['id']} is another one in this process", remedy=remedy)
+    return msgspec.structs.replace(rule, source=source)
 
 
 class _RuleCompiler:

@@ -16,6 +16,7 @@ _FROM_SCAN = frozenset({"total", "density", "sampled"})  # every row has a value
 NEVER_MISSING = _ALWAYS_THERE | _FROM_SCAN
 _SIGNAL = "signals:"
 _TRAITS = frozenset({*TRAITS, *DIMENSIONS})
+_OTHERS = frozenset({*FIELDS, "indicators"}) - _TRAITS - NEVER_MISSING - {DOWNSTREAM}
 _RANKS_ONLY = (
     "needs scores as levels; this text is of a kind that the judge was not measured on, so they are ranks: "
     "name a judge that gives levels with --judge"
@@ -33,6 +34,45 @@ def available_inputs(read: Iterable[Row], wanted: Collection[str]) -> frozenset[
         if not others and not traits:
             break
     return frozenset(wanted) - others - traits
+
+
+class CorpusInputs:
+    """What the rows of a corpus have, of all agents: it decides which rules apply to any of them.
+
+    ``present`` are the inputs that at least one read row has, ``named`` the indicators of any row, ``ranks`` whether
+    some read row has ranks for scores. What parts of a corpus have adds up (``merge``).
+    """
+
+    def __init__(
+        self, present: Iterable[str] = (), named: Iterable[str] = (), *, any_read: bool = False, ranks: bool = False
+    ) -> None:
+        self.present, self.named, self.any_read, self.ranks = set(present), set(named), any_read, ranks
+        self._traits, self._others = _TRAITS - self.present, _OTHERS - self.present
+
+    def add(self, row: Row) -> None:
+        """Note what a row has, of which the traits that are ranks are out (``absolute_rows``)."""
+        if row.indicators:
+            self.named.update([each.id for each in row.indicators])
+        if row.state != "scored" or row.branch is not None:
+            return
+        self.any_read = True
+        self.ranks |= row.scale == "rank"
+        self.present.update([_SIGNAL + name for name in row.signals])
+        if self._others:
+            self._note({name for name in self._others if gives(row, name)})
+        if self._traits and row.traits is not None:
+            self._note({name for name in self._traits if gives(row, name)})
+
+    def merge(self, other: CorpusInputs) -> None:
+        """Note what the rows of another part have."""
+        self.named |= other.named
+        self.any_read |= other.any_read
+        self.ranks |= other.ranks
+        self._note(other.present)
+
+    def _note(self, names: set[str]) -> None:
+        self.present |= names
+        self._traits, self._others = self._traits - names, self._others - names
 
 
 def gives(row: Row, name: str) -> bool:

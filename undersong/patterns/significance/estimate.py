@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -169,26 +170,57 @@ def false_discovery(values: Sequence[float], family: int) -> list[float]:
     the least p * family / rank over this rank and those above it (Benjamini and Hochberg 1995). Raises ValueError where
     more values than tests are given.
     """
-    if len(values) > family:
-        raise ValueError(f"{len(values)} p-values for {family} tests")
-    order = sorted(range(len(values)), key=lambda index: values[index], reverse=True)
-    q_values = [1.0] * len(values)
-    least = 1.0
-    for rank, index in zip(range(len(values), 0, -1), order, strict=True):
-        least = min(least, values[index] * family / rank)
-        q_values[index] = least
-    return q_values
+    q_values = HypothesisFamily(family, values).q_values()
+    return [q_values[value] for value in values]
+
+
+class HypothesisFamily:
+    """The tests of a run and the p-values of those that were made; families of parts of a run add up (``merge``)."""
+
+    def __init__(self, size: int = 0, values: Iterable[float] = ()) -> None:
+        self.size, self.values = size, Counter(values)
+
+    def merge(self, other: HypothesisFamily) -> None:
+        """Take the tests of another part of the run."""
+        self.size += other.size
+        self.values.update(other.values)
+
+    def q_values(self) -> dict[float, float]:
+        """Each p-value with its q, as ``false_discovery`` has it; raises ValueError for more values than tests."""
+        rank = self.values.total()
+        if rank > self.size:
+            raise ValueError(f"{rank} p-values for {self.size} tests")
+        least, q_values = 1.0, dict[float, float]()
+        for value in sorted(self.values, reverse=True):
+            q_values[value] = least = min(least, value * self.size / rank)
+            rank -= self.values[value]
+        return q_values
+
+    def corrected(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """The findings of these tests, with q where they have a chance: all of one sequence have one."""
+        q_values = self.q_values()
+        return tuple(
+            each if each.chance is None else msgspec.structs.replace(each, q=q_values[each.chance]) for each in findings
+        )
 
 
 SequenceKey = tuple[str, str | None, str | None]  # agent, target, conversation (None: across conversations)
 
 
 class Significance(Record, frozen=True, kw_only=True):
-    """The findings; ``family``: the (sequence, rule) pairs that q is corrected for, ``tested`` those with a match."""
+    """The findings; ``family``: the (sequence, rule) pairs that q is corrected for.
+
+    ``chances`` are those of the sequences with a match.
+    """
 
     findings: tuple[Finding, ...]
     family: int
-    tested: int = 0
+    chances: tuple[float, ...] = ()
+
+    @property
+    def tested(self) -> int:
+        """How many pairs had a match whose chance was estimated."""
+        return len(self.chances)
 
 
 class _MatchedSequence(NamedTuple):
@@ -224,7 +256,7 @@ def estimate_significance(
     ran = {outcome.pattern for outcome in outcomes if outcome.status != "not_applicable"}
     tried = [rule for rule in rules if rule.id in ran]
     if family is None:
-        family = sum(family_size([rule], search.of(rule).timelines, search.of(rule).run) for rule in tried)
+        family = sum(pairs_of(rule, search) for rule in tried)
     weighed = list(findings)
     measured: list[tuple[_MatchedSequence, Chance]] = []
     for rule in tried:
@@ -236,11 +268,17 @@ def estimate_significance(
             partitions = [sequence.partition for sequence in some]
             results = chances(rule, partitions, effort) if effort.draws else [None] * len(some)
             measured += [(one, result) for one, result in zip(some, results, strict=True) if result is not None]
-    corrected = false_discovery([result.value for _, result in measured], family)
-    for (sequence, result), q in zip(measured, corrected, strict=True):
+    for sequence, result in measured:
         for index in sequence.indices:
-            weighed[index] = msgspec.structs.replace(weighed[index], chance=result.value, q=q, shuffles=tuple(result))
-    return Significance(findings=tuple(weighed), family=family, tested=len(measured))
+            weighed[index] = msgspec.structs.replace(weighed[index], chance=result.value, shuffles=tuple(result))
+    values = tuple(result.value for _, result in measured)
+    return Significance(findings=HypothesisFamily(family, values).corrected(weighed), family=family, chances=values)
+
+
+def pairs_of(rule: PatternRule, search: SearchesByRule) -> int:
+    """In how many sequences a rule could match: its part of the family of a run, which parts of the rows add up to."""
+    searched = search.of(rule)
+    return family_size([rule], searched.timelines, searched.run)
 
 
 def _stabilities(

@@ -60,13 +60,15 @@ class ScanJob(NamedTuple):
 class ScannedChunk(NamedTuple):
     """Some conversations of a run after the scan: rows and numbers of each message, and what routing needs to know.
 
-    ``first`` has the number of messages before each conversation, and ``directed`` goes with the index of one.
+    ``first`` has the number of messages before each conversation, ``names`` its id, and ``directed`` goes with the
+    index of one.
     """
 
     rows: EncodedRows
     draws: Draws
     levels: Levels
     first: list[int]
+    names: list[str]
     directed: list[tuple[int, DirectedMessage]]
     threads: bytes
     problems: list[Problem]
@@ -109,41 +111,39 @@ def scan_rows(
             pieces.scanned.append(_put(spill, chunk))
             done += len(chunk.levels)
             tell("scan", done, 0)
-        problems, places, conversations, done = pieces.problems, pieces.in_order(), 0, 0
+        problems, places, done = pieces.problems, pieces.in_order(), 0
         for place in places:
             chunk = _get(spill, place)
             demand.add(chunk.levels, chunk.counted)
             for number, directed in chunk.directed:
-                earlier.add_directed(conversations + number, directed)
+                earlier.add_directed(chunk.names[number], directed)
             problems += chunk.problems
             if write_thread:
                 write_thread(chunk.threads)
-            conversations, done = conversations + len(chunk.first), done + len(chunk.levels)
+            done += len(chunk.levels)
             left_out += chunk.left_out
         also = earlier.resolve(demand)
         cut = reading_cutoff(demand, options, job.policy, job.book.triage)
         routing = RunRouting(cut, demand.sample_rate(cut, job.policy.sample_rate))
-        conversations = 0
         for place in places:
             chunk = _get(spill, place)
             chunk = chunk._replace(rows=chunk.rows._replace(data=spill.get(*place.rows)))
-            for part in _routed(chunk, routing, conversations, also):
+            for part in _routed(chunk, routing, also):
                 write(part)
-            conversations += len(chunk.first)
     tell("scan", done, 0)
     if left_out and not done:
         raise matched_none(options, left_out)
     return problems
 
 
-def _routed(chunk: ScannedChunk, routing: RunRouting, before: int, also: dict[int, dict[int, str]]) -> Sequence[Bytes]:
-    """The rows of a chunk as they are routed; ``also`` has the messages that others call for, by conversation of the
-    run, of which ``before`` precede the chunk, and by place."""
+def _routed(chunk: ScannedChunk, routing: RunRouting, also: dict[str, dict[int, str]]) -> Sequence[Bytes]:
+    """The rows of a chunk as they are routed; ``also`` has the messages that others call for, by conversation and by
+    place."""
     called = {
         start + place: flag
-        for number, start in enumerate(chunk.first, before)
-        if also and number in also
-        for place, flag in also[number].items()
+        for name, start in zip(chunk.names, chunk.first, strict=True)
+        if also and name in also
+        for place, flag in also[name].items()
     }
     parts = patch_routes(chunk.rows, chunk.levels, chunk.draws, routing, called)
     return parts if len(parts) < MANY else (b"".join(parts),)
@@ -222,11 +222,13 @@ def scan_chunk(job: ScanJob, stored: Iterable[SpooledConversation]) -> ScannedCh
     """Scan conversations and encode their rows as if no budget cut anything."""
     problems: list[Problem] = []
     wanted: list[Conversation] = []
+    names: list[str] = []
     sizes: list[int] = []  # 0 where the user left a conversation out
     for spooled in stored:
         conversation, notes = normalize_conversation(spooled.decoded())
         problems += notes
         is_wanted = chosen(conversation, job.options)
+        names.append(conversation.id)
         sizes.append(len(conversation.messages) if is_wanted else 0)
         if is_wanted:
             wanted.append(conversation)
@@ -251,6 +253,7 @@ def scan_chunk(job: ScanJob, stored: Iterable[SpooledConversation]) -> ScannedCh
         draws=drawn,
         levels=np.array(levels, dtype=np.int16),
         first=first,
+        names=names,
         directed=directed,
         threads=b"".join(threads),
         problems=problems,
