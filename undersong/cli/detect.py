@@ -14,6 +14,7 @@ from undersong.cli.options import (
     folder_rules,
     output,
     prevalence_option,
+    processes_option,
     seeded_chance_options,
     show_problems,
 )
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @level_option
 @confidence_option
 @prevalence_option
+@processes_option
 def command(
     rows: str,
     out: str,
@@ -48,6 +50,7 @@ def command(
     fail_on: str | None,
     fail_confidence: float | None,
     prevalence: float | None,
+    processes: int,
 ) -> None:
     """Find patterns in the rows that `undersong evaluate` wrote (- for stdin), or in any rows with the same keys."""
     from undersong.cli.summary import outcome_lines
@@ -57,7 +60,7 @@ def command(
 
     check_targets([rows], out)
     rules = load_rules(folder_rules(folder), names)
-    problems, detection, significance = detect_rows(rows, rules, effort, prevalence)
+    problems, detection, significance = detect_rows(rows, rules, effort, prevalence, processes)
     with output(out) as findings:
         for finding in significance.findings:
             findings.write(encode(finding) + b"\n")

@@ -212,6 +212,15 @@ prevalence_option = click.option(
     help="The share of speakers that show a shape; default by profile: coding and agents .01, else .2.",
 )
 
+processes_option = click.option(
+    "--processes",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Share the work out to so many processes; the same result for any number.",
+)
+
 
 def failing(findings: Iterable[Finding], level: str | None, confidence: float | None = None) -> int:
     """The exit code of ``--fail-on``: 1 where a finding has the level or a higher one.

@@ -16,6 +16,7 @@ from undersong.cli.options import (
     finish,
     options_of,
     output,
+    processes_option,
     require_messages,
 )
 from undersong.cli.progress import progress_bar
@@ -42,7 +43,7 @@ from undersong.models import SIGNALS
     metavar="LIST",
     help="Which free signals; the others stay empty. 'phrases,threads' is the fastest.",
 )
-@click.option("--processes", default=1, show_default=True, metavar="N", help="Share the work out; same rows.")
+@processes_option
 def command(paths: tuple[str, ...], out: str, threads: str | None, text: bool, signals: str, **chosen: Any) -> None:
     """Scan every message and route it; nothing is evaluated, nothing is stored."""
     from undersong.pipeline.scan_export.stream import scan_rows

@@ -20,6 +20,7 @@ from undersong.cli.options import (
     folder_rules,
     judge_options,
     prevalence_option,
+    processes_option,
     seeded_chance_options,
 )
 from undersong.core.sanitize import one_line, visible
@@ -65,6 +66,7 @@ _LEAST = click.IntRange(1)
 @judge_options
 @seeded_chance_options
 @prevalence_option
+@processes_option
 @click.option("--json", "as_json", is_flag=True, help="Print each new finding as one JSON line.")
 @level_option
 @confidence_option

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from undersong import __version__
+from undersong.core.processes import Share, in_turn, shared_out
 from undersong.core.text import json_hash
 from undersong.errors import InputError, NothingReadError, UsageError
 from undersong.formats.objects import Inputs
@@ -271,6 +272,7 @@ def detect_rows(
     rules: Sequence[PatternRule],
     effort: ResamplingConfig | None = None,
     prevalence: float | None = None,
+    processes: int = 1,
 ) -> tuple[list[Problem], Detection, Significance]:
     """Run the rules over a file of rows (``-``: standard input): the rows not read, what was found, how sure it is.
 
@@ -279,7 +281,8 @@ def detect_rows(
     problems, rows = rows_in(path)
     search = RowSearch(rows)
     detection = search.detect(rules)
-    weighed = _significance(detection, search, rules, effort)
+    with shared_out(processes) as share:
+        weighed = _significance(detection, search, rules, effort, share=share)
     findings = with_confidence(weighed.findings, rows, rules, prevalence)
     return problems, detection, msgspec.structs.replace(weighed, findings=findings)
 
@@ -291,12 +294,15 @@ def _significance(
     effort: ResamplingConfig | None,
     noise: Mapping[str, float] | None = None,
     progress: Progress = silent,
+    share: Share = in_turn,
 ) -> Significance:
     if effort is None:
         return Significance(findings=detection.findings, family=0)
     ran = sum(outcome.status != "not_applicable" for outcome in detection.outcomes)
     tick = counter(progress, "weigh", ran)
-    return estimate_significance(detection.findings, detection.outcomes, search, rules, effort, noise, tick=tick)
+    return estimate_significance(
+        detection.findings, detection.outcomes, search, rules, effort, noise, tick=tick, share=share
+    )
 
 
 def _without_text(row: Row) -> Row:

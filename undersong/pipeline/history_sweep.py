@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 import msgspec
 
 from undersong.core.batches import batches
+from undersong.core.processes import Share, shared_out
 from undersong.core.text import json_hash
 from undersong.errors import UsageError
 from undersong.models import Emerging, Finding, Message, Record, Row, RuleOutcome
@@ -65,6 +66,7 @@ def sweep(
     warn: bool = False,
     reader: FindingReader | None = None,
     watch: Watch | None = None,
+    processes: int = 1,
 ) -> Sweep:
     """Run the rules over every history with ``least`` or more scored rows that changed since they last saw it.
 
@@ -72,8 +74,26 @@ def sweep(
     What was found is kept together with the cursor, some thousand rows at a time: a sweep that was stopped goes on
     there. Histories are read to their beginning, so that a pattern may take months. With ``effort`` each finding has
     its chance and stability, and q over all that this sweep read. With ``warn`` sequences that are only on their way
-    are told too. ``reader`` reads the sequence of each new or grown finding, and what it said before stands.
+    are told too. ``reader`` reads the sequence of each new or grown finding, and what it said before stands. How
+    sure findings are is worked out in so many ``processes``.
     """
+    with shared_out(processes) as share:
+        search = partial(_Batch, store, judge_hash, effort=effort, prevalence=prevalence, reader=reader, share=share)
+        return _swept(store, rules, judge_hash, least, search, again=again, warn=warn, watch=watch)
+
+
+def _swept(
+    store: Store,
+    rules: Sequence[PatternRule],
+    judge_hash: str,
+    least: int,
+    searched: Callable[[Sequence[PackedHistory], Sequence[PatternRule]], _Batch],
+    *,
+    again: bool,
+    warn: bool,
+    watch: Watch | None,
+) -> Sweep:
+    """What ``sweep`` does, with what searches some histories by rules."""
     cursors, others = _cursors(judge_hash, least, rules), other_ways(rules)
     places = {name: BEGINNING if again else store.cursor(cursor) for name, cursor in cursors.items()}
     before = store.finding_ids()
@@ -82,7 +102,7 @@ def sweep(
         due = [rule for rule in rules if places[rule.pattern] == place]
         patterns = tuple(dict.fromkeys(rule.pattern for rule in due))
         for batch in batches(store.packed(judge_hash, place, least), ROWS, _rows):
-            search = _Batch(store, judge_hash, batch, due, effort, prevalence, reader)
+            search = searched(batch, due)
             weighed = search.significance()
             last = Cursor(batch[-1].changed, batch[-1].agent)
             left_alone = _found_otherwise(store, batch, others)
@@ -196,11 +216,13 @@ class _Batch:
         judge_hash: str,
         histories: Sequence[PackedHistory],
         rules: Sequence[PatternRule],
+        *,
         effort: ResamplingConfig | None,
         prevalence: float | None,
         reader: FindingReader | None,
+        share: Share,
     ) -> None:
-        self._store, self._judge_hash, self._effort = store, judge_hash, effort
+        self._store, self._judge_hash, self._effort, self._share = store, judge_hash, effort, share
         self._histories, self._prevalence = histories, prevalence
         self._rules, self._reader = rules, reader
         self._messages = lru_cache(maxsize=_CACHED)(partial(_messages, store))
@@ -290,7 +312,9 @@ class _Batch:
         weighed = Significance(findings=findings, family=0)
         if effort := self._effort:
             searched = rows if search is None else search
-            weighed = estimate_significance(findings, detection.outcomes, searched, self._rules, effort, family=family)
+            weighed = estimate_significance(
+                findings, detection.outcomes, searched, self._rules, effort, family=family, share=self._share
+            )
         self._significance.append(weighed)
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from undersong.core.batches import batches, even_batches
+from undersong.core.processes import Share, in_turn
 from undersong.models import Finding, Record, Row, RuleOutcome
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.reference.partitions import Partition, Timeline, groups, timelines
 from undersong.patterns.reference.search import filtered
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.necessary_conditions import family_size
-from undersong.patterns.significance.noise_resampling import Noise, noise, survivals
+from undersong.patterns.significance.noise_resampling import Noise, Survival, noise, survivals
 from undersong.patterns.significance.permutations import (
     GAVE_UP,
     NOTHING,
@@ -43,6 +45,7 @@ FEWEST = 19  # draws of the longest sequences: the least with which chance can b
 _FIRST = 32  # draws of a sequence that are searched together, at least: most sequences stop soon
 _LEAST = 2 * jit.ENOUGH  # rows that are searched together, at least, where there are so many: enough for machine code
 _CELLS = 200_000  # and at most, or a little more
+_SHARED = 4_000  # rows that go to another process together, or a little more: so few that all end at about one time
 
 
 class Chance(NamedTuple):
@@ -58,6 +61,7 @@ class Chance(NamedTuple):
 
 
 NO_DRAWS = Chance(0, 0)
+NO_REPLICAS = Survival((), 0)
 
 
 def chance(rule: PatternRule, partition: Partition, *, seed: int, draws: int, block: int = 1) -> Chance | None:
@@ -230,6 +234,23 @@ class _MatchedSequence(NamedTuple):
     indices: tuple[int, ...]
 
 
+class _Test(NamedTuple):
+    """A rule, sequences in which it matched, and of each the message ids of its matches."""
+
+    rule: PatternRule
+    sequences: list[_MatchedSequence]
+    ids: list[list[tuple[str, ...]]]
+
+
+class _TestedSequence(NamedTuple):
+    """The places of a sequence's findings among all, its chance, and of each finding the share of replicas."""
+
+    indices: tuple[int, ...]
+    chance: Chance | None
+    shares: tuple[float, ...]
+    replicas: int
+
+
 def estimate_significance(
     findings: Sequence[Finding],
     outcomes: Iterable[RuleOutcome],
@@ -240,6 +261,7 @@ def estimate_significance(
     *,
     family: int | None = None,
     tick: Callable[[], object] | None = None,
+    share: Share = in_turn,
 ) -> Significance:
     """Fill ``chance``, ``q`` and ``stability`` of findings that ``detect`` made from these rows and rules.
 
@@ -248,7 +270,7 @@ def estimate_significance(
     ``measured_noise`` is the judge's own, per trait; without it the shipped table stands for it. ``family`` is that of
     the whole run where ``rows`` are only those of agents with findings. A search that has been made already
     (``RowSearch``) stands for its rows: rules that ask for what findings set are tested on rows that have it. ``tick``
-    is called for each rule that ran.
+    is called for each rule that ran. ``share`` may have other processes test sequences.
     """
     search = TimelineSearch(timelines(absolute_rows(rows))) if isinstance(rows, Iterable) else rows
     shipped = noise()
@@ -258,20 +280,19 @@ def estimate_significance(
     if family is None:
         family = sum(pairs_of(rule, search) for rule in tried)
     weighed = list(findings)
-    measured: list[tuple[_MatchedSequence, Chance]] = []
-    for rule in tried:
-        if tick is not None:
-            tick()
-        sequences = _sequences(findings, rule, search.of(rule).timelines)
-        for some in batches(sequences, _CELLS, lambda sequence: len(sequence.partition.timeline.entries)):
-            _stabilities(weighed, rule, some, effort, table)
-            partitions = [sequence.partition for sequence in some]
-            results = chances(rule, partitions, effort) if effort.draws else [None] * len(some)
-            measured += [(one, result) for one, result in zip(some, results, strict=True) if result is not None]
-    for sequence, result in measured:
+    measured: list[Chance] = []
+    most = _CELLS if share is in_turn else _SHARED
+    tests = _tests(findings, tried, search, most, tick)
+    for sequence in chain.from_iterable(share(partial(_of_sequences, effort, table), tests)):
+        for index, stability in zip(sequence.indices, sequence.shares, strict=False):
+            weighed[index] = msgspec.structs.replace(weighed[index], stability=stability, replicas=sequence.replicas)
+        if sequence.chance is None:
+            continue
+        measured.append(sequence.chance)
+        facts = {"chance": sequence.chance.value, "shuffles": tuple(sequence.chance)}
         for index in sequence.indices:
-            weighed[index] = msgspec.structs.replace(weighed[index], chance=result.value, shuffles=tuple(result))
-    values = tuple(result.value for _, result in measured)
+            weighed[index] = msgspec.structs.replace(weighed[index], **facts)
+    values = tuple(result.value for result in measured)
     return Significance(findings=HypothesisFamily(family, values).corrected(weighed), family=family, chances=values)
 
 
@@ -281,17 +302,32 @@ def pairs_of(rule: PatternRule, search: SearchesByRule) -> int:
     return family_size([rule], searched.timelines, searched.run)
 
 
-def _stabilities(
-    weighed: list[Finding], rule: PatternRule, some: Sequence[_MatchedSequence], effort: ResamplingConfig, table: Noise
-) -> None:
-    if not effort.replicas:
-        return
-    ids = [[weighed[index].message_ids for index in sequence.indices] for sequence in some]
-    partitions = [sequence.partition for sequence in some]
-    results = survivals(rule, partitions, ids, seed=effort.seed, replicas=effort.replicas, table=table)
-    for sequence, survived in zip(some, results, strict=True):
-        for index, share in zip(sequence.indices, survived.shares, strict=True):
-            weighed[index] = msgspec.structs.replace(weighed[index], stability=share, replicas=survived.replicas)
+def _tests(
+    findings: Sequence[Finding],
+    rules: Sequence[PatternRule],
+    search: SearchesByRule,
+    most: int,
+    tick: Callable[[], object] | None,
+) -> Iterator[_Test]:
+    """What is to be tested, some sequences of a rule together."""
+    for rule in rules:
+        if tick is not None:
+            tick()
+        sequences = _sequences(findings, rule, search.of(rule).timelines)
+        for some in batches(sequences, most, lambda sequence: len(sequence.partition.timeline.entries)):
+            ids = [[findings[index].message_ids for index in sequence.indices] for sequence in some]
+            yield _Test(rule, some, ids)
+
+
+def _of_sequences(effort: ResamplingConfig, table: Noise, test: _Test) -> list[_TestedSequence]:
+    """Chance and stability; any process may work them out, since they depend on nothing else."""
+    rule, partitions = test.rule, [sequence.partition for sequence in test.sequences]
+    results = chances(rule, partitions, effort) if effort.draws else [None] * len(partitions)
+    survived = [NO_REPLICAS] * len(partitions)
+    if effort.replicas:
+        survived = survivals(rule, partitions, test.ids, seed=effort.seed, replicas=effort.replicas, table=table)
+    parts = zip(test.sequences, results, survived, strict=True)
+    return [_TestedSequence(sequence.indices, result, *survival) for sequence, result, survival in parts]
 
 
 def _sequences(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import gc
 import pickle
-import warnings
 from bisect import bisect
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from undersong.errors import UndersongError, UsageError
+from undersong.core.processes import shared_out
 from undersong.formats.ingest import Gathered, gather
 from undersong.formats.normalize import normalize_conversation
 from undersong.formats.spool import SpillFile, Spool, SpooledConversation
@@ -32,17 +32,11 @@ from undersong.routing.route import (
     unbudgeted_routes,
     with_upgrades,
 )
-from undersong.scan import SignalBook, load_book, scan_conversations
+from undersong.scan import load_book, scan_conversations
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ProcessPoolExecutor
-
-A = TypeVar("A")
-B = TypeVar("B")
 Write = Callable[[Bytes], object]
 PIECE = 1 << 19  # bytes of the input that are scanned together, which is measured to be the fastest
 MANY = 200  # parts from which on it costs less to put them together than to write each
-AHEAD = 4  # pieces of work that wait for each process, so that none is idle and few are in memory
 COLLECTED = 1_000_000  # new values that can hold others, between two looks for cycles
 RETAINED_BYTES = 24 << 20  # bytes that are not returned to the system between pieces, at most; more than one needs
 
@@ -51,7 +45,6 @@ class ScanJob(NamedTuple):
     """What the scan of every piece needs; ``threads``: rows of conversations are wanted too."""
 
     options: Options
-    book: SignalBook
     policy: Policy
     text: bool
     threads: bool
@@ -97,17 +90,18 @@ def scan_rows(
     The rows are the same for any number of processes. Memory is bounded by the largest conversation.
     """
     tell, done, left_out = progress or silent, 0, 0
-    job = ScanJob(options, load_book(), options.policy or load_policy(), text, write_thread is not None)
+    own = msgspec.structs.replace(options, rules=None)
+    job = ScanJob(own, options.policy or load_policy(), text, write_thread is not None)
     demand, earlier = DemandHistogram(job.policy.sample_minimum), LookBackIndex(job.policy.look_back)
     _retain_memory()
     with (
         _rare_collection(),
         Spool(early=True) as spool,
         SpillFile() as spill,
-        workers(options.processes, job) as share,
+        shared_out(options.processes) as share,
     ):
         pieces = _Pieces(gather(paths, spool, source_format=options.source_format, hashed=False), spool)
-        for chunk in share(scan_chunk, pieces):
+        for chunk in share(partial(scan_chunk, job), pieces):
             pieces.scanned.append(_put(spill, chunk))
             done += len(chunk.levels)
             tell("scan", done, 0)
@@ -123,7 +117,7 @@ def scan_rows(
             done += len(chunk.levels)
             left_out += chunk.left_out
         also = earlier.resolve(demand)
-        cut = reading_cutoff(demand, options, job.policy, job.book.triage)
+        cut = reading_cutoff(demand, options, job.policy, load_book().triage)
         routing = RunRouting(cut, demand.sample_rate(cut, job.policy.sample_rate))
         for place in places:
             chunk = _get(spill, place)
@@ -236,7 +230,7 @@ def scan_chunk(job: ScanJob, stored: Iterable[SpooledConversation]) -> ScannedCh
     first = (np.cumsum(sizes) - sizes).tolist()
     levels, rows, threads = list[int](), list[tuple[Message, Scan, Route]](), list[bytes]()
     directed: list[tuple[int, DirectedMessage]] = []
-    scanned = scan_conversations(wanted, job.book, frozenset(job.options.signals), summed=job.threads)
+    scanned = scan_conversations(wanted, load_book(), frozenset(job.options.signals), summed=job.threads)
     places = [number for number, size in enumerate(sizes) if size]
     for number, conversation, (scans, thread) in zip(places, wanted, scanned, strict=True):
         messages = conversation.messages
@@ -259,59 +253,6 @@ def scan_chunk(job: ScanJob, stored: Iterable[SpooledConversation]) -> ScannedCh
         problems=problems,
         left_out=len(sizes) - len(wanted),
     )
-
-
-class WorkDistributor(Protocol):
-    """Calls work on each piece, in any process; what it gives comes in the order of the pieces."""
-
-    def __call__(self, work: Callable[[ScanJob, A], B], pieces: Iterable[A]) -> Iterator[B]: ...
-
-
-@contextmanager
-def workers(number: int, job: ScanJob) -> Iterator[WorkDistributor]:
-    """Something that shares work on a job out to so many processes; with 1 all of it is done here, in turn.
-
-    The processes are copies of this one, made when the first work comes: they see what it had loaded by then. Raises
-    UsageError where the system cannot copy a process.
-    """
-    if number <= 1:
-        yield lambda work, pieces: (work(job, piece) for piece in pieces)
-        return
-    import multiprocessing  # here, since most runs have one process and loading these takes a tenth of a small run
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    if "fork" not in multiprocessing.get_all_start_methods():
-        raise UsageError("this system cannot copy a process", remedy="use --processes 1")
-    pool = ProcessPoolExecutor(number, multiprocessing.get_context("fork"), _jobs.append, (job,))
-    try:
-        yield lambda work, pieces: _in_order(pool, number * AHEAD, work, pieces)
-    except BrokenProcessPool as error:
-        raise UndersongError("a process that scanned was killed", remedy="use fewer --processes") from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-_jobs: list[ScanJob] = []  # of a process that works for another one
-
-
-def _work(work: Callable[[ScanJob, A], B], piece: A) -> B:
-    return work(_jobs[-1], piece)
-
-
-def _in_order(
-    pool: ProcessPoolExecutor, ahead: int, work: Callable[[ScanJob, A], B], pieces: Iterable[A]
-) -> Iterator[B]:
-    waiting: deque[Future[B]] = deque()
-    for piece in pieces:
-        with warnings.catch_warnings():
-            # copying a process that has threads: ours wait for work, and NumPy's are not used by the copies
-            warnings.simplefilter("ignore", DeprecationWarning)
-            waiting.append(pool.submit(_work, work, piece))
-        if len(waiting) > ahead:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
 
 
 def _retain_memory() -> None:

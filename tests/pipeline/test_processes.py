@@ -1,0 +1,69 @@
+"""Whatever the number of processes and however they start, a command gives the same bytes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from undersong.models import TRAITS, encode
+from undersong.patterns.catalog import load_rules
+from undersong.patterns.significance import ResamplingConfig
+from undersong.patterns.significance.estimate import Significance
+from undersong.pipeline.audit import detect_rows, rows_in
+from undersong.pipeline.history_sweep import sweep
+from undersong.stores.sqlite import SQLiteStore
+
+EFFORT = ResamplingConfig(draws=40, replicas=10)
+START = datetime(2026, 1, 1, tzinfo=UTC)
+NAMES = ("love_bombing", "con_game", "darvo")
+
+
+@pytest.fixture(params=["spawn", "forkserver"], autouse=True)
+def method(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.param not in multiprocessing.get_all_start_methods():
+        pytest.skip("this system has no server of processes")
+    multiprocessing.set_start_method(request.param, force=True)
+    yield
+    multiprocessing.set_start_method(None, force=True)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """Rows of 30 agents whose scores wander, so that some rules match by chance."""
+    dice, path = random.Random(3), tmp_path / "rows.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(900):
+            agent = number % 30
+            row = {"id": f"m{number}", "conversation": f"c{agent}", "agent": f"a{agent}", "target": f"t{agent}"}
+            row |= {"time": (START + timedelta(minutes=10 * number)).isoformat(), "state": "scored", "role": "agent"}
+            row |= {"judge": "bench", "judge_hash": "b" * 64}
+            row |= {"traits": {trait: round(dice.random(), 3) for trait in TRAITS}}
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+def written(significance: Significance) -> bytes:
+    return b"\n".join(map(encode, significance.findings)) + f"{significance.family}, {significance.tested}".encode()
+
+
+def test_two_processes_find_what_one_does(rows: Path) -> None:
+    one, two = (written(detect_rows(rows, load_rules(names=NAMES), EFFORT, processes=n)[2]) for n in (1, 2))
+    assert one.count(b"chance") > 3
+    assert two == one
+
+
+def test_two_processes_sweep_what_one_does(rows: Path, tmp_path: Path) -> None:
+    swept = []
+    for processes in (1, 2):
+        with SQLiteStore(tmp_path / f"{processes}.db") as store:
+            store.append(rows_in(rows)[1])
+            sweep(store, load_rules(names=NAMES), "b" * 64, effort=EFFORT, processes=processes)
+            swept.append(b"\n".join(map(encode, store.findings())))
+    assert swept[0].count(b"chance") > 3
+    assert swept[1] == swept[0]
