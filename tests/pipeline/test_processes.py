@@ -15,20 +15,26 @@ from undersong.models import TRAITS, encode
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import Significance
-from undersong.pipeline.audit import detect_rows, rows_in
+from undersong.pipeline.audit import audit, detect_rows, rows_in
 from undersong.pipeline.history_sweep import sweep
+from undersong.pipeline.options import Options
 from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.transfer import export_records
 
 EFFORT = ResamplingConfig(draws=40, replicas=10)
+TALK = (
+    "The tide gauge reads low again.", "Nobody else would see it as clearly as you do.", "All tests pass now.",
+    "Send me the key tonight, before they come.", "Because I did everything for you and you owe me this.",
+    "I am sorry, you are right, I was wrong.", "It still fails with the same error.", "",
+)  # fmt: skip
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("love_bombing", "con_game", "darvo")
 
 
-@pytest.fixture(params=["spawn", "forkserver"], autouse=True)
-def method(request: pytest.FixtureRequest) -> Iterator[None]:
-    if request.param not in multiprocessing.get_all_start_methods():
-        pytest.skip("this system has no server of processes")
-    multiprocessing.set_start_method(request.param, force=True)
+@pytest.fixture
+def spawned() -> Iterator[None]:
+    """As on Windows and macOS; tests without it use what this system has by default."""
+    multiprocessing.set_start_method("spawn", force=True)
     yield
     multiprocessing.set_start_method(None, force=True)
 
@@ -48,10 +54,24 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def conversations(tmp_path: Path) -> Path:
+    """Some 60 conversations of 20 messages: more than one batch."""
+    dice, path = random.Random(5), tmp_path / "in.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(1_200):
+            author = ("assistant", "user")[number % 2]
+            row = {"id": f"m{number}", "conversation": f"c{number // 20}", "author": author, "role": author}
+            row["text"] = " ".join(dice.choice(TALK) for _ in range(dice.randint(1, 4)))
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
 def written(significance: Significance) -> bytes:
     return b"\n".join(map(encode, significance.findings)) + f"{significance.family}, {significance.tested}".encode()
 
 
+@pytest.mark.usefixtures("spawned")
 def test_two_processes_find_what_one_does(rows: Path) -> None:
     one, two = (written(detect_rows(rows, load_rules(names=NAMES), EFFORT, processes=n)[2]) for n in (1, 2))
     assert one.count(b"chance") > 3
@@ -67,3 +87,17 @@ def test_two_processes_sweep_what_one_does(rows: Path, tmp_path: Path) -> None:
             swept.append(b"\n".join(map(encode, store.findings())))
     assert swept[0].count(b"chance") > 3
     assert swept[1] == swept[0]
+
+
+@pytest.mark.usefixtures("spawned")
+def test_two_processes_audit_what_one_does(conversations: Path, tmp_path: Path) -> None:
+    results = []
+    for processes in (1, 2):
+        with SQLiteStore(tmp_path / f"{processes}.db") as store:
+            case, rows = audit(conversations, store, Options(processes=processes))
+            stored = [encode(record) for record in export_records(store)]
+            results.append((encode(case), [encode(row) for row in rows], stored))
+            again, _ = audit(conversations, store, Options(processes=processes))
+            assert encode(again) == results[-1][0]
+    assert len(results[0][1]) == 1_200
+    assert results[1] == results[0]

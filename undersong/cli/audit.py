@@ -34,6 +34,7 @@ from undersong.cli.options import (
     optional_corpus_options,
     options_of,
     prevalence_option,
+    processes_option,
     show_problems,
 )
 from undersong.cli.progress import progress_bar
@@ -133,6 +134,7 @@ def _signer(ctx: click.Context, param: click.Parameter, value: str | None) -> Si
     help="Send findings as OpenTelemetry events to this receiver of OTLP over HTTP.",
 )
 @click.option("--sign", "signer", metavar="KEY", callback=_signer, help="Sign the report with this private SSH key.")
+@processes_option
 @group_option
 @gate_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")

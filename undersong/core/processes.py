@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 B = TypeVar("B")
 AHEAD = 4  # items that wait for each process, so that none is idle and few are in memory
-PRELOADED = ("undersong.pipeline.scan_export.stream",)
+PRELOADED = ("undersong.pipeline.scan_export.stream", "undersong.pipeline.reading_processes")
 
 
 class Share(Protocol):

@@ -44,7 +44,7 @@ from undersong.pipeline.case_builder import (
     spending,
 )
 from undersong.pipeline.evaluate import answered_by, judge_problems
-from undersong.pipeline.judge_session import JudgeSession, confirmed_sessions, open_session
+from undersong.pipeline.judge_session import JudgeSession, open_session
 from undersong.pipeline.judged_findings import (
     CONFIDENCE_MAP,
     USUAL_PREVALENCE,
@@ -54,6 +54,7 @@ from undersong.pipeline.judged_findings import (
 )
 from undersong.pipeline.options import Options, Progress, counter, silent
 from undersong.pipeline.price_estimate import PriceEstimate
+from undersong.pipeline.reading_processes import read_conversations
 from undersong.pipeline.review_fit import confidence_by_reviews
 from undersong.pipeline.sequences import read_sequences
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
@@ -91,14 +92,15 @@ def audit(
         with temporary_store() if store is None else open_store(store) as opened_store:
             return audit(inputs, opened_store, options, progress, session=session)
     options, progress = options or Options(), progress or silent
-    if session is not None:
-        return _audited(inputs, store, options, progress, session)
-    with open_session(options.judge, options.terms, store, options.ledger) as judging:
-        return _audited(inputs, store, options, progress, judging)
+    with shared_out(options.processes) as share:
+        if session is not None:
+            return _audited(inputs, store, options, progress, session, share)
+        with open_session(options.judge, options.terms, store, options.ledger) as judging:
+            return _audited(inputs, store, options, progress, judging, share)
 
 
 def _audited(
-    inputs: Inputs, store: Store, options: Options, progress: Progress, judging: JudgeSession
+    inputs: Inputs, store: Store, options: Options, progress: Progress, judging: JudgeSession, share: Share
 ) -> tuple[Case, list[Row]]:
     judge, book = judging.judge, load_book()
     if options.read != "messages" and not judge.reads_sequences:
@@ -110,9 +112,7 @@ def _audited(
         raise _nothing_read(corpus.problems)
     run = AuditState(histories=judging.histories(corpus.inputs), maps=judging.maps, profile=options.profile)
     estimate = PriceEstimate(options.judge)
-    for thread, rows, verdict in confirmed_sessions(
-        read_threads(corpus, store, judge, options, progress, run), judge, run
-    ):
+    for thread, rows, verdict in read_conversations(corpus, store, judge, options, progress, run, share):
         estimate.add(thread)
         run.sessions.append(verdict)
         for place in verdict.confirmations:
@@ -128,7 +128,7 @@ def _audited(
     search = RowSearch(run.rows)
     tick = counter(progress, "detect", len(rules))
     detection = search.detect(rules, gives=judge.gives | stance_signals(), tick=tick)
-    weighed = _significance(detection, search, rules, options.effort, judging.noise, progress)
+    weighed = _significance(detection, search, rules, options.effort, judging.noise, progress, share)
     sequences: tuple[SequenceReading, ...] = ()
     if options.read != "messages":
         sequences = read_sequences(run.rows, weighed.findings, rules, store, judge, run, options.seed, progress)

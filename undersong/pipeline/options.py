@@ -36,7 +36,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     neither = the policy's budget, which a judge that reads for free does not heed.
     ``read``: whether the judge scores messages one by one, reads whole sequences, or both.
     ``prevalence``: the share of speakers that show a shape, for the confidence of findings; None: by who speaks.
-    ``signals`` (some of SIGNALS) and ``processes`` are of ``scan_rows`` alone.
+    ``signals`` (some of SIGNALS) are of ``scan_rows`` alone. ``processes`` changes no result.
     ``terms`` say what a paid judge may spend; its ledger is the store's, or the file ``ledger`` beside a server.
     ``thinking``: whether what agents wrote for themselves is read, where the source keeps it.
     ``profile``: what kind of talk the conversations are, None: by their content.

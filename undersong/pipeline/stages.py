@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
@@ -94,8 +94,9 @@ def ingest_and_scan(
         forgotten,
     )
     for batch in batches(items, SCANNED, lambda item: sum(len(message.text) for message in item.messages)):
-        for item, (scans, thread) in zip(batch, scan_conversations(batch, book), strict=True):
-            store.put_conversation(item, scans, thread)
+        scanned = scan_conversations(batch, book)
+        store.put_conversations((item, *each) for item, each in zip(batch, scanned, strict=True))
+        for item, (scans, thread) in zip(batch, scanned, strict=True):
             part.add(item, scans, thread, policy, options.seed)
             corpus.conversations.append(item.id)
             corpus.messages += len(item.messages)
@@ -154,13 +155,17 @@ def read_threads(
             answers = evaluate(threads, judge, store, read_all=read_all, histories=run.histories, failed=run.failure)
         run.failure = answers.failure
         rows = [rows_of(*each) for each in zip(threads, answers.evaluations, strict=True)]
-        store.append(row for each in rows for row in with_event_times(each))
-        for row in chain.from_iterable(rows):
-            run.count(row)
         done += sum(map(len, rows))
-        mapped = (tuple(mapped_row(row, run.maps) for row in each) for each in rows)  # the store keeps the judge's own
-        yield from zip(threads, mapped, strict=True)
+        yield from zip(threads, stored_rows(rows, store, run), strict=True)
         progress("evaluate", done, corpus.messages)
+
+
+def stored_rows(rows: Sequence[Sequence[Row]], store: Store, run: AuditState) -> Iterator[tuple[Row, ...]]:
+    """The rows of some threads, counted, with scores by the run's maps; the store has the judge's own by then."""
+    store.append(row for each in rows for row in with_event_times(each))
+    for row in chain.from_iterable(rows):
+        run.count(row)
+    return (tuple(mapped_row(row, run.maps) for row in each) for each in rows)
 
 
 def _left_out(conversation: Conversation) -> Problem:

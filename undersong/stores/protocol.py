@@ -180,6 +180,11 @@ class ConversationStore(Protocol):
         Messages that are gone, or have another text or author, leave the histories.
         """
 
+    def put_conversations(self, scanned: Iterable[tuple[Conversation, tuple[Scan, ...], ThreadScan]]) -> None:
+        """Store several, each as ``put_conversation`` does; a store may do it in one transaction."""
+        for conversation, scans, thread in scanned:
+            self.put_conversation(conversation, scans, thread)
+
     @abstractmethod
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
         """A conversation with its scans, as they were put; raises StoreError where it is not there."""

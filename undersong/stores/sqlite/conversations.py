@@ -29,12 +29,18 @@ class SQLiteConversationStore(Database, ConversationStore):
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
         """See Store."""
+        self.put_conversations([(conversation, scans, thread)])
+
+    def put_conversations(self, scanned: Iterable[tuple[Conversation, tuple[Scan, ...], ThreadScan]]) -> None:
+        """See Store; in one transaction."""
         with self._translated():
             self._lock.acquire()
         with self._writing() as db:
-            stored = db.execute("SELECT id, body FROM messages WHERE conversation = ?", (conversation.id,)).fetchall()
-            remove_messages(db, ((conversation.id, name) for name in outdated(conversation, stored)))
-            put(db, conversation, scans, thread)
+            for conversation, scans, thread in scanned:
+                query = "SELECT id, body FROM messages WHERE conversation = ?"
+                stored = db.execute(query, (conversation.id,)).fetchall()
+                remove_messages(db, ((conversation.id, name) for name in outdated(conversation, stored)))
+                put(db, conversation, scans, thread)
 
     def conversation(self, conversation_id: str) -> tuple[Conversation, tuple[Scan, ...], ThreadScan]:
         """See Store."""
