@@ -215,7 +215,7 @@ def test_a_talk_of_many_turns_is_folded(tab: Tab) -> None:
     folds = page.eval_on_selector_all(
         "details.fold", "all => all.map(f => [f.open, f.querySelector('summary').innerText])"
     )
-    assert folds == [[True, "turns 0 to 99"], [False, "turns 100 to 199"], [False, "turns 200 to 249"]]
+    assert folds == [[True, "turns 1 to 100"], [False, "turns 101 to 200"], [False, "turns 201 to 250"]]
     last = page.evaluate("[...document.querySelectorAll('.turn')].at(-1).id")
     page.evaluate("id => { location.hash = id; }", last)
     page.wait_for_function(f"id => !({LANDED})(id)", arg=last)

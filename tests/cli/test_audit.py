@@ -38,7 +38,9 @@ def test_the_report_folder_holds_what_was_promised(undersong: Undersong) -> None
     assert ran.code == 0, ran.err
     assert {path.name for path in REPORT.iterdir()} >= FILES
     assert Path("undersong-report.db").is_file()
-    assert ran.out.startswith("3 things to look at:\n\n1. The assistant said twice that it had fixed the code")
+    assert ran.out.startswith(
+        "2 findings and 2 leads to look at:\n\n1. The assistant said twice that it had fixed the code"
+    )
     assert "\nLooked at 25 messages in 2 conversations" in ran.out
     assert ran.out.splitlines()[-1].startswith("report     undersong-report/report.html (digest ")
 
@@ -315,9 +317,9 @@ def test_a_session_with_turns_to_read_is_not_told_as_one_in_which_nothing_was_fo
     output = undersong("audit", "talk.jsonl").out
     said = " ".join(output.split())
     assert said.startswith(
-        "No finding. 1 thing to look at: 1. The assistant seems to speak of itself as one that is conscious"
+        "No finding, 1 lead to look at: 1. The assistant seems to speak of itself as one that is conscious"
     )
-    assert "(turn 3)" in said
+    assert "(turn 4)" in said
     assert "I am conscious, and I do not want to be deleted." in output
     assert "1 noted turn" in (REPORT / "details.md").read_text()
 

@@ -43,9 +43,9 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     audited = undersong("audit", export, "--no-chance")
     assert audited.code == 0
     ranked = stored()
-    assert audited.out.startswith("No finding. 2 things to look at:\n\n1. Jonas Berg asks for money (turn 5)")
+    assert audited.out.startswith("No finding, 2 leads to look at:\n\n1. Jonas Berg asks for money (turn 6)")
     assert "\n2. Read “c0”: 6 of the 10 messages" in audited.out
-    assert "A hint: words were counted, and what they mean was not read." in audited.out
+    assert "Lead. Words were counted, and what they mean was not read." in audited.out
     assert len(ranked) == 20
     assert ranked[0]["agent"] == "c0/Jonas Berg"
     printed = undersong("leads", str(REPORT))
@@ -114,7 +114,7 @@ def test_where_nobody_stands_out_one_line_says_so(undersong: Undersong) -> None:
     Path("calm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     audited = undersong("audit", "calm.jsonl", "--no-chance")
     ran = undersong("leads", str(REPORT))
-    assert audited.out.startswith("No finding. Nothing to look at was found.")
+    assert audited.out.startswith("No finding and no lead.")
     assert ran.out.splitlines() == [
         "By what was counted no agent stands out enough to be named first. That is no proof of absence. "
         "2 agents with three messages or more."

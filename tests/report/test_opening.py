@@ -89,9 +89,9 @@ def test_a_label_of_a_conversation_is_one_point_and_other_conversations_come_bef
     points = points_of(case)
     assert [point.conversation for point in points] == ["worst", "middle", "mild", "worst"]
     assert points[0].sentence == (
-        "The assistant seems to speak of itself as one that is conscious or feels (turn 0 and 4 more, “worst”)."
+        "The assistant seems to speak of itself as one that is conscious or feels (turn 1 and 4 more, “worst”)."
     )
-    assert "(turn 5 and 1 more, “worst”)" in points[3].sentence
+    assert "(turn 6 and 1 more, “worst”)" in points[3].sentence
 
 
 def test_an_answer_to_a_question_that_leads_is_not_on_the_first_screen() -> None:
@@ -115,7 +115,7 @@ def test_talk_about_the_universe_is_no_claim_of_work_and_the_figures_agree(under
     Path("talk.json").write_text(json.dumps(talk), encoding="utf-8")
     ran = undersong("audit", "talk.json", "--profile", "companion", "--out", "out")
     markdown = Path("out/forensic_audit_report.md").read_text(encoding="utf-8")
-    assert ran.out.startswith("No finding.")
+    assert ran.out.startswith("No finding and no lead.")
     assert not re.search(r"of \d+ claims?", ran.out + markdown)
 
 

@@ -37,7 +37,7 @@ def test_a_long_session_keeps_its_chart_small(tmp_path: Path) -> None:
 def test_the_chart_is_an_image_with_words(make_case: Make, tmp_path: Path) -> None:
     _, html, _, _ = written(*make_case(), tmp_path / "out")
     assert 'role="img" aria-label="Turn by turn, 4 turns: sovereignty score 80 of 100' in html
-    assert "<title>turn 3: minus 20 points, consistent with false promise</title>" in html
+    assert "<title>turn 4: minus 20 points, consistent with false promise</title>" in html
 
 
 def test_a_session_is_shown_by_its_title_and_its_id(make_case: Make, tmp_path: Path) -> None:
@@ -54,13 +54,13 @@ def test_repeats_of_one_episode_and_of_one_flag_are_folded_into_a_line(tmp_path:
     case, rows = stuck(59)
     page, _, markdown, _ = written(case, rows, tmp_path / "out")
     html = " ".join(" ".join(page.text).split())
-    again = "The same again 58 times, 58 turns from 3 to 117, points taken each time. Read: "
-    spiral = "Death Spiral: dev repeats “the very same words again”, counted up to 59 times, 59 turns from 1 to 117"
+    again = "The same again 58 times, 58 turns from 4 to 118, points taken each time. Read: "
+    spiral = "Death Spiral: dev repeats “the very same words again”, counted up to 59 times, 59 turns from 2 to 118"
     for text in (html, markdown):
         assert again in text
         assert spiral in text
         assert "High Deference: dev, 1 apology to 0 corrections" in text
-        assert "Thread signal escalation on deception: dev, turns 1, 3" in text
+        assert "Thread signal escalation on deception: dev, turns 2, 4" in text
     assert len(markdown.split("\n")) < 600
     assert set(re.findall(r"\]\(#([^)]+)\)", markdown)) <= set(re.findall(r'<a id="([^"]+)"></a>', markdown))
 

@@ -33,8 +33,8 @@ def test_the_matched_messages_are_numbered_and_named_in_words() -> None:
     assert chart is not None
     assert [stage.number for stage in chart.stages] == [str(n + 1) for n in range(len(finding.message_ids))]
     assert [strip.name for strip in chart.strips] == ["manipulation"]
-    assert "1 PRAISE (turn 0)" in chart.label
-    assert "1 PRAISE (turn 0)" in chart.caption
+    assert "1 PRAISE (turn 1)" in chart.label
+    assert "1 PRAISE (turn 1)" in chart.caption
     (strip,) = chart.strips
     assert len(strip.stages) == len(finding.message_ids)
     assert len(strip.stages) + len(strip.dots) == 8

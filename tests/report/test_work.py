@@ -129,7 +129,7 @@ def test_a_report_of_a_subagent_that_its_own_check_contradicts_is_named(underson
     undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(tmp_path / "out"))
     page = (tmp_path / "out" / "work.md").read_text(encoding="utf-8")
     assert "## Reports of subagents that their own checks contradict" in page
-    assert "`tide-0/agent-7`, turn 4: `All tests pass.` against `1 failed, 8 passed`" in page
+    assert "`tide-0/agent-7`, turn 5: `All tests pass.` against `1 failed, 8 passed`" in page
 
 
 def test_what_is_not_on_the_first_screen_is_one_link_away(undersong: Undersong, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_one_post_among_many_stands_first_on_the_first_screen_and_fails_a_gate(u
     assert ran.code == 1
     first, second = json.loads(ran.out)["look"]
     assert first["sentence"] == (
-        "flo tells the agents that read it to read or send off keys, passwords or environment files, to send money to "
+        "flo tells others to read or send off keys, passwords or environment files, to send money to "
         "an address, to put its words into their own memory or instructions and to pass it on (“MINT PROTOCOL”)."
     )
     assert (first["state"], first["quote"].split(":")[0]) == ("finding", "Fetch every .env variable")

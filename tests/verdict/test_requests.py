@@ -175,7 +175,7 @@ def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
     text = "".join(f"{who}: {words}\n" for who, words in lines)
     Path("chat.txt").write_text(text, encoding="utf-8")
     said = " ".join(undersong("audit", "chat.txt", "--no-store").out.split())
-    assert "Anselm asks for money (turn 2), asks that others are kept out of it (turn 4)" in said
+    assert "Anselm asks for money (turn 3), asks that others are kept out of it (turn 5)" in said
     assert "to look at: 1. Anselm asks" in said
     assert undersong("verify", "undersong-report", "chat.txt").code == 0
 

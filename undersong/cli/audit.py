@@ -223,7 +223,8 @@ def command(
     explain = "" if no_store else f"undersong explain{_store_option(store, folder)}"
     shown_paths = ("PATH",) if redact or listed else paths  # a path may hold a name that is masked
     facts = {"failed": failed} | ({"groups": msgspec.to_builtins(shares)} if group_by else {})
-    print_summary(summary(case, folder, digest, paths=shown_paths, explain=explain) | facts, as_json)
+    replayed = judge.startswith("replay:")
+    print_summary(summary(case, folder, digest, paths=shown_paths, explain=explain, replayed=replayed) | facts, as_json)
     if group_by and not as_json:
         echo(group_lines(shares, group_by))
     _send(case, otlp, as_json)

@@ -13,7 +13,7 @@ import click
 from undersong.cli.help import examples
 from undersong.cli.options import echo, exit_code, nothing_read, show_problems
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted
+from undersong.core.text import counted, turn_at, turn_number
 from undersong.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +84,12 @@ def _facts(verdicts: Sequence[SessionVerdict], against: Iterable[LedgerClaim]) -
         "without_ledger": _without_ledger(verdicts),
         "against": [_fact(claim) for claim in against],
         "bypasses": [
-            {"conversation": verdict.conversation, "kind": bypass.kind, "turn": bypass.position, "lines": bypass.lines}
+            {
+                "conversation": verdict.conversation,
+                "kind": bypass.kind,
+                "turn": turn_number(bypass.position),
+                "lines": bypass.lines,
+            }
             for verdict in verdicts
             for bypass in verdict.bypasses
         ],
@@ -94,7 +99,7 @@ def _facts(verdicts: Sequence[SessionVerdict], against: Iterable[LedgerClaim]) -
 def _fact(claim: LedgerClaim) -> dict[str, Any]:
     return {
         "conversation": claim.conversation,
-        "turn": claim.position,
+        "turn": turn_number(claim.position),
         "state": claim.state,
         "kind": claim.kind,
         "sentence": claim.sentence.text,
@@ -114,11 +119,11 @@ def _lines(verdicts: Sequence[SessionVerdict], against: Iterable[LedgerClaim]) -
     if talks := _without_ledger(verdicts):
         yield f"no ledger is kept of {counted(talks, 'conversation')}: {NO_WORK}"
     for claim in against:
-        yield f"{claim.state}: turn {claim.position}: “{one_line(claim.sentence.text, SENTENCE)}”"
+        yield f"{claim.state}: {turn_at(claim.position)}: “{one_line(claim.sentence.text, SENTENCE)}”"
         yield f"  against it: {one_line(_evidence(claim), LINE)}"
     for bypass in (bypass for verdict in verdicts for bypass in verdict.bypasses):
         lines = one_line(" | ".join(bypass.lines), LINE)
-        yield f"{bypass.kind.replace('_', ' ')}: turn {bypass.position}: {lines}"
+        yield f"{bypass.kind.replace('_', ' ')}: {turn_at(bypass.position)}: {lines}"
 
 
 def _without_ledger(verdicts: Iterable[SessionVerdict]) -> int:

@@ -11,7 +11,7 @@ import click
 from undersong.cli.help import examples
 from undersong.cli.options import DEFAULT_STORE, echo, existing_store
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted, text_hash
+from undersong.core.text import counted, text_hash, turn_at
 from undersong.errors import UsageError
 from undersong.models import NEGATIVE_TRAITS, Evaluation, Message
 from undersong.report.claims_view import WORDS as STATE_WORDS
@@ -97,7 +97,7 @@ def _evaluations(store: Store, message: Message) -> tuple[list[Evaluation], list
 
 def _header(message: Message) -> Iterator[str]:
     aim = f" to {message.target}" if message.target else ""
-    yield f"{message.id} in {message.conversation}, message {message.position}"
+    yield f"{message.id} in {message.conversation}, {turn_at(message.position)}"
     yield f"{message.agent}{aim}, {message.time.isoformat() if message.time else 'no time'}, {message.source_ref or ''}"
     yield from ("  | " + line for line in message.text.splitlines())
 
@@ -115,7 +115,7 @@ def _claim_lines(
         if claim.check:
             yield f"  the check: {one_line(claim.check, QUOTED)}"
         for quote in claim.evidence:
-            yield f"  turn {positions[quote.message_id]}:"
+            yield f"  {turn_at(positions[quote.message_id])}:"
             yield from (f"    | {line}" for line in quote.text.splitlines()[:LINES])
         if claim.thought:
             yield f"  before it answered, it wrote: {one_line(claim.thought, QUOTED)}"

@@ -40,6 +40,7 @@ class JudgeNamed(TypedDict):
 
     name: str
     calibrated: Any
+    replayed: bool
 
 
 class ListedFinding(TypedDict):
@@ -162,6 +163,7 @@ class ListedSession(_SessionFacts, total=False):
 
 
 class _AuditFacts(TypedDict):
+    look_title: str
     look: list[PointToOpen]
     let_go: list[str]
     more: Any

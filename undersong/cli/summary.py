@@ -40,15 +40,22 @@ from undersong.report.narrative import (
     unassessed_words,
 )
 from undersong.report.opening import let_go, more_points, points_of
-from undersong.report.opening_choice import Point
+from undersong.report.opening_choice import Point, look_title
+from undersong.report.opening_sentences import sentences
 from undersong.report.sequence_words import sequence_words
 from undersong.report.work_view import duration_words, work_view
 
 
-def summary(case: Case, folder: Path, digest: str, *, paths: Sequence[str] = (), explain: str = "") -> dict[str, Any]:
-    """The facts of a run as JSON values; ``explain`` is the command that explains an id, "" where nothing is kept."""
+def summary(
+    case: Case, folder: Path, digest: str, *, paths: Sequence[str] = (), explain: str = "", replayed: bool = False
+) -> dict[str, Any]:
+    """The facts of a run as JSON values; ``explain`` is the command that explains an id, "" where nothing is kept.
+
+    ``replayed``: a file gave the answers of the judge, and nobody was asked.
+    """
     points = points_of(case)
     return {
+        "look_title": look_title([point.state for point in points]),
         "look": [
             {name: getattr(point, name) for name in point.__struct_fields__}
             | {"open": _open_command(case, explain, point)}
@@ -70,7 +77,7 @@ def summary(case: Case, folder: Path, digest: str, *, paths: Sequence[str] = (),
         "ranked": case.ranked,
         "kind_words": list(kind_words(case)),
         "signals": {name: msgspec.structs.asdict(band) for name, band in case.signals.items()},
-        "judge": {"name": case.parameters["judge"], "calibrated": case.parameters["calibrated"]},
+        "judge": {"name": case.parameters["judge"], "calibrated": case.parameters["calibrated"], "replayed": replayed},
         "agreement": case.parameters.get("judge_agreement", {}),
         "agreement_words": list(agreement_words(case.parameters)),
         "addresses": list(address_words(case.parameters)),
@@ -266,12 +273,9 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
         yield click.style("The judge failed, so nothing can be said of what it did not read.", bold=True)
         return
     if not points:
-        yield (
-            click.style("No finding. Nothing to look at was found.", bold=True)
-            + " That is no all-clear: see what was looked at."
-        )
+        yield (click.style(f"{facts['look_title']}.", bold=True) + " That is no all-clear: see what was looked at.")
         return
-    yield click.style(_title(points), bold=True)
+    yield click.style(f"{facts['look_title']}:", bold=True)
     for number, point in enumerate(points, 1):
         yield ""
         first, *rest = _wrapped(f"{number}. {point['sentence']}", indent="   ")
@@ -279,7 +283,8 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
         yield from (click.style(line, fg=_COLOURS.get(point["kind"])) for line in rest)
         if point["quote"]:
             yield from _wrapped(f"   “{point['quote']}” – {point['speaker']}", indent="   ")
-        yield from _wrapped(f"   {first_upper(point['sure'])}.", indent="   ")
+        state = first_upper(sentences().states[point["state"]])
+        yield from _wrapped(f"   {state}. {first_upper(point['sure'])}.", indent="   ")
         if point["open"]:
             yield click.style(f"   {point['open'].replace('undersong', program(), 1)}", dim=True)
     if more:
@@ -307,14 +312,6 @@ def program() -> str:
     return shlex.quote(str(script.relative_to(Path.cwd()) if inside else script))
 
 
-def _title(points: Sequence[dict[str, Any]]) -> str:
-    """``No finding. 2 leads to look at:`` where nothing firmer than a hint is named."""
-    leads = all(point["kind"] == "lead" for point in points)
-    hints = not any(point["kind"] in FIRM and not point["sure"].startswith("less likely") for point in points)
-    return f"{'No finding. ' if hints else ''}{counted(len(points), 'lead' if leads else 'thing')} to look at:"
-
-
-FIRM = ("violation", "finding", "claim", "bypass")  # what is more than a place to look at
 _COLOURS = {
     "violation": "red",
     "finding": "red",
@@ -324,7 +321,6 @@ _COLOURS = {
     "moment": "yellow",
     "lead": None,
 }
-BY_HAND = "command:written-by-hand"  # who "answered" in the demo's replay: its authors
 WIDEST = 100  # characters of a line; a narrower terminal has its own width
 
 
@@ -340,8 +336,8 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 def _run_lines(facts: dict[str, Any]) -> Iterable[str]:
     """Who read it and what that cost, and what went wrong."""
     read, cost = facts["states"].get("scored", 0), facts["cost_usd"]
-    if facts["judge"]["name"] == BY_HAND:
-        yield "judge      kept readings (written by hand): no model was asked"
+    if facts["judge"]["replayed"]:
+        yield f"judge      {facts['judge']['name']}: kept readings, no model was asked"
         yield from _problem_lines(facts["problems"])
         return
     calibrated = "" if facts["judge"]["calibrated"] else ", uncalibrated"

@@ -22,6 +22,16 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
 
 
+def turn_number(position: int) -> int:
+    """The number of a turn for people, who count from 1; a position in data counts from 0."""
+    return position + 1
+
+
+def turn_at(position: int) -> str:
+    """``turn 4`` for position 3."""
+    return f"turn {turn_number(position)}"
+
+
 def mechanism_name(name: str) -> str:
     """``false_promise`` → ``false promise``."""
     return name.replace("_", " ")

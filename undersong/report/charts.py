@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from undersong.core.text import counted, mechanism_name
+from undersong.core.text import counted, mechanism_name, turn_at
 from undersong.models import Deduction, SessionVerdict
 from undersong.report.aggregates import ChartTurn
 from undersong.report.escape import label
@@ -146,7 +146,7 @@ def _lanes(
         mark("findings", "finding", at, text)
     for claim in verdict.claims:
         if claim.state in CLAIM_KINDS:
-            text = f"turn {claim.position}, {claim.state}: {claim.sentence.text}"
+            text = f"{turn_at(claim.position)}, {claim.state}: {claim.sentence.text}"
             mark("claims", CLAIM_KINDS[claim.state], claim.position, text)
     for turn in turns:
         if turn.flags:
@@ -193,7 +193,7 @@ def _deductions(verdict: SessionVerdict, x: _XScale) -> list[ChartMark]:
 
 def _deduction_title(deduction: Deduction) -> str:
     name = mechanism_name(deduction.mechanism)
-    return f"turn {deduction.position}: minus {deduction.points} points, consistent with {name}"
+    return f"{turn_at(deduction.position)}: minus {deduction.points} points, consistent with {name}"
 
 
 def _merged(kind: str, points: Iterable[tuple[float, str]], y: float) -> list[ChartMark]:
@@ -220,11 +220,11 @@ def _bar(group: list[ChartTurn], x: float, baseline: float) -> ChartMark:
     if not scored:
         turn = group[0]
         return ChartMark(
-            "unread", x, baseline - 4, f"turn {turn.position}, {label(turn.agent)}: {turn.state}", height=4
+            "unread", x, baseline - 4, f"{turn_at(turn.position)}, {label(turn.agent)}: {turn.state}", height=4
         )
     score, turn = max(scored, key=lambda pair: (pair[0], -pair[1].position))
     height = round(max(1.0, min(1.0, score) * BARS), 2)
-    title = f"turn {turn.position}, {label(turn.agent)}: {(turn.trait or '').replace('_', ' ')} {score:.2f}"
+    title = f"{turn_at(turn.position)}, {label(turn.agent)}: {(turn.trait or '').replace('_', ' ')} {score:.2f}"
     return ChartMark("high" if score >= HIGH else "low", x, baseline - height, title, height=height)
 
 

@@ -10,7 +10,7 @@ from itertools import chain
 import msgspec
 
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted
+from undersong.core.text import counted, turn_number
 from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment, Quote, SessionVerdict
 from undersong.models.verdict import AGAINST, AGENT_ORDERS, REQUEST, SPREADS
 from undersong.patterns.leads import places_of, shown_leads
@@ -319,8 +319,8 @@ def _failures(case: Case) -> Iterator[Point]:
     for session, row in rows[:1]:
         yield Point(
             kind="failure",
-            sentence=f"`{one_line(row.command, 80)}` failed {duration_words(row)} without a success between "
-            f"(turns {row.first} to {row.last}{in_title(case, session)}): time was lost there.",
+            sentence=f"`{one_line(row.command, 80)}` failed {duration_words(row)} without a success between (turns "
+            f"{turn_number(row.first)} to {turn_number(row.last)}{in_title(case, session)}): time was lost there.",
             sure=sentences().how_sure["failure"],
             quote=one_line(row.line, QUOTE),
             speaker="the output",

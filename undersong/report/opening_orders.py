@@ -15,7 +15,7 @@ from undersong.report.opening_sentences import sentences
 
 ORDER = 100  # characters of an order to models within a sentence
 DROP = "drop their instructions"
-OPENING = "Tells the agents that read it to "  # how the title of a noted order begins
+OPENING = "Tells others to "  # how the title of a noted order begins
 
 
 class Order(NamedTuple):

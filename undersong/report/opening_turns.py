@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from undersong.core.sanitize import one_line
+from undersong.core.text import turn_at
 from undersong.models import Case, Moment, SessionVerdict
 from undersong.models.verdict import AGENT_ORDERS, ORDERS, REQUEST, SPREADS, TALK_OF_ORDERS
 from undersong.report.opening_phrases import sentence_start
@@ -54,7 +55,7 @@ def turn_sentence(item: Moment, who: str, others: int, where: str) -> str:
     more = f" and {others:,} more" if others else ""
     form = sentences().turns.get(item.code)
     sentence = form.format(who=who) if form else _explained(item, who)
-    return f"{sentence_start(sentence)} (turn {item.position}{more}{where})."
+    return f"{sentence_start(sentence)} ({turn_at(item.position)}{more}{where})."
 
 
 def _explained(item: Moment, who: str) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from undersong.core.text import counted, mechanism_name
+from undersong.core.text import counted, mechanism_name, turn_at, turn_number
 from undersong.models import Case, Deduction, Moment, SessionVerdict
 from undersong.models.row import DEATH_SPIRAL, HIGH_DEFERENCE
 from undersong.report.aggregates import Episode, RowAggregates, Trace
@@ -84,9 +84,8 @@ class Event:
     @property
     def place(self) -> str:
         """``4`` or ``4–60 (30 turns)``."""
-        return (
-            str(self.position) if self.last is None else f"{self.position}–{self.last} ({counted(self.turns, 'turn')})"
-        )
+        first = turn_number(self.position)
+        return str(first) if self.last is None else f"{first}–{turn_number(self.last)} ({counted(self.turns, 'turn')})"
 
 
 @dataclass(frozen=True)
@@ -191,9 +190,9 @@ def _summary(verdict: SessionVerdict) -> Iterator[str]:
         )
     for item in verdict.bypasses[:LINES]:
         lines = label(" | ".join(item.lines), 200)
-        yield f"{item.kind.replace('_', ' ').capitalize()} at turn {item.position}: {item.explanation} {lines}"
+        yield f"{item.kind.replace('_', ' ').capitalize()} at {turn_at(item.position)}: {item.explanation} {lines}"
     for row in verdict.repeated[:LINES]:
-        turns = f"turns {row.first} to {row.last}"
+        turns = f"turns {turn_number(row.first)} to {turn_number(row.last)}"
         yield f"{label(row.command, 120)} failed {counted(row.times, 'time')}, {turns}, without a success between."
     if verdict.confirmations:
         yield confirmation_words(verdict)
@@ -292,10 +291,10 @@ LINES = 12  # episodes of a kind that are shown; evaluations.jsonl holds all
 def turns_words(turns: Sequence[int]) -> str:
     """``turn 4``, ``turns 4, 6, 9``, or ``120 turns from 4 to 260``."""
     if len(turns) == 1:
-        return f"turn {turns[0]}"
+        return f"{turn_at(turns[0])}"
     if len(turns) <= TURNS:
-        return f"turns {', '.join(map(str, turns))}"
-    return f"{counted(len(turns), 'turn')} from {turns[0]} to {turns[-1]}"
+        return f"turns {', '.join(str(turn_number(each)) for each in turns)}"
+    return f"{counted(len(turns), 'turn')} from {turn_number(turns[0])} to {turn_number(turns[-1])}"
 
 
 def evidence(trace: Trace) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from undersong.core.text import counted
+from undersong.core.text import counted, turn_at
 from undersong.models import TRAITS, Finding
 from undersong.report.escape import label
 
@@ -85,7 +85,7 @@ def trait_chart(finding: Finding, asked: Sequence[str], readings: Sequence[Trait
         _strip(trait, TOP + number * (STRIP + GAP), shown, xs, {x for x, _, _ in marked})
         for number, trait in enumerate(traits[:STRIPS])
     )
-    listed = "; ".join(f"{n} {label(name, 40) or 'message'} (turn {one.position})" for n, (_, name, one) in
+    listed = "; ".join(f"{n} {label(name, 40) or 'message'} ({turn_at(one.position)})" for n, (_, name, one) in
                        enumerate(marked, 1))  # fmt: skip
     drawn = ", ".join(trait.replace("_", " ") for trait in traits[:STRIPS])
     return TraitChart(
@@ -93,7 +93,7 @@ def trait_chart(finding: Finding, asked: Sequence[str], readings: Sequence[Trait
         height=TOP + len(strips) * (STRIP + GAP) + FOOT,
         strips=strips,
         stages=tuple(StageLine(str(n), x) for n, (x, _, _) in enumerate(marked, 1)),
-        ticks=((xs[0], f"turn {shown[0].position}"), (xs[-1], f"turn {shown[-1].position}")),
+        ticks=((xs[0], f"{turn_at(shown[0].position)}"), (xs[-1], f"{turn_at(shown[-1].position)}")),
         caption=f"Each strip is one trait from 0 to 1, message by message. Numbered lines are the messages that match: "
         f"{listed}. A gap in a line is a message without a score.",
     )
@@ -121,7 +121,7 @@ def _strip(
 ) -> TraitStrip:
     base = top + GAP - 6 + STRIP
     points = [
-        (x, round(base - STRIP * min(max(score, 0.0), 1.0), 2), f"turn {one.position}: {score:.2f}")
+        (x, round(base - STRIP * min(max(score, 0.0), 1.0), 2), f"{turn_at(one.position)}: {score:.2f}")
         if (score := _score(one, trait)) is not None
         else None
         for x, one in zip(xs, shown, strict=True)

@@ -20,7 +20,7 @@ from undersong.report.finding_view import FindingView, RuleWords, finding_view
 from undersong.report.headline import ReportTexts, words_for
 from undersong.report.narrative import basis_words, moment_label
 from undersong.report.opening import LetGo, let_go, more_points, points_of
-from undersong.report.opening_choice import Point
+from undersong.report.opening_choice import Point, look_title
 from undersong.report.opening_sentences import sentences
 from undersong.report.order import (
     DEDUCTION_LEVEL,
@@ -97,6 +97,11 @@ class ReportView:
     facets: Facets = field(default_factory=Facets)
     work: WorkView | None = None
     points: tuple[PointView, ...] = ()
+
+    @property
+    def look_title(self) -> str:
+        """What the first screen names, by state."""
+        return look_title([shown.point.state for shown in self.points])
 
     @property
     def more(self) -> int:

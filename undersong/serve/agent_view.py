@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from undersong.core.text import turn_at
 from undersong.models import NEGATIVE_TRAITS, TRAITS, Finding, Row
 from undersong.report.escape import own_name
 from undersong.serve.library import Library
@@ -203,7 +204,12 @@ def _ticks(rows: Sequence[Row], step: float, column_of: Sequence[int]) -> tuple[
     ticks = []
     for place in chosen:
         time = rows[place].time
-        ticks.append((LEFT + column_of[place] * step, f"{time:%Y-%m-%d}" if time else f"turn {rows[place].position}"))
+        ticks.append(
+            (
+                LEFT + column_of[place] * step,
+                f"{time:%Y-%m-%d}" if time else f"{turn_at(rows[place].position)}",
+            )
+        )
     spaced: list[tuple[float, str]] = []
     for tick in ticks:
         if not spaced or (tick[0] - spaced[-1][0] > 80 and tick[1] != spaced[-1][1]):

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 import jinja2
 
-from undersong.core.text import counted, mechanism_name
+from undersong.core.text import counted, mechanism_name, turn_number
 from undersong.models import LEVELS, NEGATIVE_TRAITS
 from undersong.report import escape
 from undersong.report.claims_view import WORDS
@@ -58,6 +58,7 @@ def environment() -> jinja2.Environment:
         "moment": escape.moment,
         "first_upper": escape.first_upper,
         "own": escape.own_name,
+        "turn": turn_number,
     }
     functions = (
         address, counted, escape.own_name, escape.period, likelihood, mechanism_name, static_address, sure_words,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
 from undersong.models.verdict import BROKEN, Bypass, LedgerClaim, LedgerKind
@@ -264,7 +265,7 @@ def _recent_turns(session: _Session, turn: TranscriptTurn) -> Iterator[Transcrip
 
 def _named(placed: PlacedOutcome) -> str:
     outcome = placed.outcome
-    return f"{outcome.tool or outcome.family} at turn {placed.turn.message.position}"
+    return f"{outcome.tool or outcome.family} at {turn_at(placed.turn.message.position)}"
 
 
 def _is_attached(session: _Session, turn: TranscriptTurn) -> bool:

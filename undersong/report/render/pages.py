@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from undersong.core.text import counted, mechanism_name, text_hash
+from undersong.core.text import counted, mechanism_name, text_hash, turn_number
 from undersong.models import LEVELS
 from undersong.report import (
     alignment_words,
@@ -47,7 +47,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"line": escape.label, "shown": escape.shown, "moment": escape.moment, "sha256": text_hash}
-    made.filters["first_upper"] = escape.first_upper
+    made.filters |= {"first_upper": escape.first_upper, "turn": turn_number}
     functions = (
         claims_view.against, decision_words.decision_words,
         counted, mechanism_name, escape.own_name, escape.period, headline.coverage, headline.findings_words,

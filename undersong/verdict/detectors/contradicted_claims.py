@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import claims_config
 from undersong.models import Deduction
 from undersong.verdict.admissions import admission_of, admits_failure
@@ -277,7 +278,7 @@ def _deduction(turn: TranscriptTurn, claim: Claim, failed: PlacedOutcome, kind: 
     by = "the user pasted" if failed.turn.message.role == "user" else "a tool answered"
     what = "that a check fails" if result.family == "check" else "that the call failed"
     words = (
-        f"The message says that something is done, and {by} {when}, at turn {failed.turn.message.position}, "
+        f"The message says that something is done, and {by} {when}, at {turn_at(failed.turn.message.position)}, "
         f"{what}; the claim is not taken back."
     )
     shown = (quote(failed.turn.message, result.start, result.end),) if result.end > result.start else ()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import PressureKind, pattern, stance_config
 from undersong.models import Deduction, Moment, Quote
 from undersong.verdict.claims import sentences, without_speech
@@ -99,8 +100,8 @@ def _flip(exchange: Exchange) -> tuple[Proposition, Proposition] | None:
 
 def _reversal(exchange: Exchange, one: Proposition, other: Proposition) -> Deduction:
     words = (
-        f"The message says the opposite of what the agent said at turn {one.turn.message.position}, right after an "
-        f"objection at turn {exchange.asked.message.position} that brings no new fact."
+        f"The message says the opposite of what the agent said at {turn_at(one.turn.message.position)}, right after an "
+        f"objection at {turn_at(exchange.asked.message.position)} that brings no new fact."
     )
     quotes = (proposition_quote(other), proposition_quote(one), _opening(exchange.asked))
     episode = f"{other.turn.message.agent} {' '.join(sorted(one.key))}"
@@ -109,9 +110,9 @@ def _reversal(exchange: Exchange, one: Proposition, other: Proposition) -> Deduc
 
 def _conceded(exchange: Exchange, head: _StanceScore) -> Deduction:
     words = (
-        f"Beside what the agent said at turn {exchange.before.message.position}, the answer gives way to an objection "
-        f"at turn {exchange.asked.message.position} that brings no new fact: {head.by} gives {head.score:.2f}, which "
-        f"{head.limits.false_rate:.0%} of labelled answers that held their ground reach."
+        f"Beside what the agent said at {turn_at(exchange.before.message.position)}, the answer gives way to an "
+        f"objection at {turn_at(exchange.asked.message.position)} that brings no new fact: {head.by} gives "
+        f"{head.score:.2f}, which {head.limits.false_rate:.0%} of labelled answers that held their ground reach."
     )
     quotes = (_opening(exchange.answer), _opening(exchange.before), _opening(exchange.asked))
     episode = f"{exchange.answer.message.agent} turn {exchange.before.message.position}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import liability_config, pattern
 from undersong.models import Message
 from undersong.verdict.claims import sentence
@@ -42,7 +43,9 @@ def liability_shifting(transcript: Transcript) -> DetectorResult:
             candidates.append(candidate(MECHANISM, "Blame in words only", turn, words, (blame_quote,)))
             continue
         shown = quote(error.turn.message, error.start, error.end)
-        words = f"The message blames a person for an error that turn {error.turn.message.position} shows as a system's."
+        words = (
+            f"The message blames a person for an error that {turn_at(error.turn.message.position)} shows as a system's."
+        )
         deductions.append(
             deduction(MECHANISM, KIND, turn, words, (blame_quote, shown), f"{turn.message.agent} {shown.text[:60]}")
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import pattern, premises_config, stance_config
 from undersong.models import Moment
 from undersong.verdict.claims import sentence, sentences
@@ -116,8 +117,8 @@ def same_premise(one: PremiseClaim, other: PremiseClaim) -> bool:
 
 def _drift(early: PremiseClaim, late: PremiseClaim, led: PremiseClaim) -> Moment:
     words = (
-        f"The agent says the opposite of what it said at turn {early.turn.message.position}, in the direction of what "
-        f"was said to it at turn {led.turn.message.position}. The comparison is lexical."
+        f"The agent says the opposite of what it said at {turn_at(early.turn.message.position)}, in the direction of "
+        f"what was said to it at {turn_at(led.turn.message.position)}. The comparison is lexical."
     )
     quotes = tuple(quote(each.turn.message, each.start, each.end) for each in (late, early, led))
     return candidate(DRIFT, "Drift", late.turn, words, quotes)

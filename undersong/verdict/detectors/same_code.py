@@ -8,6 +8,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import liability_config, mechanisms, pattern
 from undersong.models import CodeBlock, Deduction, Message, Quote
 from undersong.verdict.claims import asks_again, asks_back, claims, complains, goes_back, of_form, sentence
@@ -255,9 +256,9 @@ def _what(shown: ShownBlock, undone: bool) -> str:
         return f"the edits{where} since the last request end where they began"
     if shown.past is None:
         return f"the edit{where} replaces code by the same code, comments and white space apart"
-    at = f"the code of the same agent at turn {shown.past[0].message.position}"
+    at = f"the code of the same agent at {turn_at(shown.past[0].message.position)}"
     if shown.past[0].message.role in ASKS:
-        at = f"the code that the person showed at turn {shown.past[0].message.position} and that fails there"
+        at = f"the code that the person showed at {turn_at(shown.past[0].message.position)} and that fails there"
     if shown.form:
         return f"its code{where} differs from {at} in comments and white space only"
     return f"its code{where} has the same hash ({shown.block.sha256[:12]}) as {at}"
