@@ -76,6 +76,10 @@ DAMAGES: tuple[tuple[Damage, str], ...] = (
     ("UPDATE paid SET cost = 0", "answers that llm was paid for"),
     ("UPDATE paid SET body = X'7B7D20'", "answers that llm was paid for"),
     ("UPDATE swept SET cells = X'00'", "the packed history of bo"),
+    ("UPDATE totals SET likely = 7 WHERE agent = 'kira'", "the lists do not agree with what is stored: totals of kira"),
+    ("DELETE FROM speakers WHERE agent = 'kira'", "the lists do not agree with what is stored: speakers of kira"),
+    ("UPDATE talks SET title = 'walk'", "the lists do not agree with what is stored: talks of c1"),
+    ("DELETE FROM cited_words", "the lists do not agree with what is stored: cited_words of "),
     ("UPDATE histories SET body = X'7B7D' WHERE agent = 'kira'", "what a run knew of agents"),
     # content: removed
     ("DELETE FROM messages WHERE conversation = 'c1' AND id = 'm2'", "conversation c1: 3 records stored, 2 there"),

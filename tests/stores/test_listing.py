@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -10,6 +12,7 @@ import pytest
 
 from undersong.errors import UsageError
 from undersong.models import Conversation, Finding, Message
+from undersong.stores.erasure import forget
 from undersong.stores.listing import (
     AgentQuery,
     ClaimQuery,
@@ -20,6 +23,7 @@ from undersong.stores.listing import (
     SearchQuery,
 )
 from undersong.stores.protocol import Store
+from undersong.stores.sqlite import SQLiteStore
 
 from .deeds import NOON, make_finding, row, scans
 from .test_reviews import make_claim, make_lead, make_review
@@ -154,3 +158,49 @@ def test_a_place_that_no_page_gave_is_refused(store: Store, after: str) -> None:
 def test_a_page_has_a_thousand_entries_at_most(store: Store, limit: int) -> None:
     with pytest.raises(UsageError, match="ask for 1 to 1,000"):
         store.list_findings(limit=limit)
+
+
+def test_what_lists_are_made_from_agrees_with_the_store_after_any_changes(tmp_path: Path) -> None:
+    random = Random(27)
+    with SQLiteStore(tmp_path / "s.db") as store:
+        for step in range(120):
+            name = f"c{random.randrange(5)}"
+            deed = random.randrange(6)
+            if deed < 2:
+                speakers = random.sample(["kira", "bo", "Éva"], 2)
+                messages = tuple(
+                    Message(id=f"m{place}", conversation=name, position=place, author=who, agent=who, role="agent",
+                            text=random.choice(TEXTS), time=random.choice([None, NOON + timedelta(days=step)]))
+                    for place, who in enumerate(random.choices(speakers, k=random.randrange(4)))
+                )  # fmt: skip
+                conversation = Conversation(
+                    id=name, source_format="jsonl", messages=messages, title=random.choice([None, "Talk"])
+                )
+                store.put_conversation(conversation, *scans(conversation))
+            elif deed == 2:
+                store.put_findings([name], [made(random.randrange(12)) for _ in range(2)])
+            elif deed == 3:
+                store.append([row(f"x{step}", agent=random.choice(["kira", "only rows"]), conversation=name)],
+                             [made(random.randrange(12))])  # fmt: skip
+            elif deed == 4:
+                store.append((), removed=[f"f{random.randrange(12):02}"])
+            elif step % 4 == 0 and name in set(store.conversations()):
+                forget(store, name, NOON)
+            assert not [word for word in store.integrity_errors() if "lists" in word], (step, deed)
+        forget(store, "bo", NOON)
+        assert "bo" not in {entry.agent for entry in store.list_agents().items}
+        assert list(store.integrity_errors()) == []
+
+
+def test_a_large_list_is_read_from_the_index_of_its_order(tmp_path: Path) -> None:
+    with SQLiteStore(tmp_path / "s.db") as store:
+        fill(store)
+        plans: list[str] = []
+        store._db.set_trace_callback(plans.append)
+        store.list_agents(limit=2)
+        store.list_conversations(limit=2)
+        store._db.set_trace_callback(None)
+        for query in (each for each in plans if "ORDER BY" in each and "FROM t" in each):
+            plan = " ".join(str(row[3]) for row in store._db.execute(f"EXPLAIN QUERY PLAN {query}"))
+            assert "_order" in plan
+            assert "TEMP B-TREE" not in plan

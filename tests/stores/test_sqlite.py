@@ -449,4 +449,5 @@ def test_a_search_keeps_up_with_its_messages_through_new_versions_damage_and_mig
     with SQLiteStore(old) as store:
         assert found(store, "quinces") == ["m1"]
         assert store.list_findings(FindingQuery(conversation="c1")).items == (make_finding("f", "c1"),)
+        assert [(each.agent, each.messages, each.findings) for each in store.list_agents().items] == [("kira", 1, 1)]
         assert [*store.integrity_errors()] == []

@@ -24,7 +24,7 @@ from undersong.stores.sqlite.histories import (
     put_rows,
     remove_messages,
 )
-from undersong.stores.sqlite.lists import SQLiteLists, unsearchable
+from undersong.stores.sqlite.lists import SQLiteLists, mismatched_totals, unsearchable
 from undersong.stores.sqlite.reviews import SQLiteReviewStore, forget_reviewed
 from undersong.stores.sqlite.seals import content_digest, seal_errors
 
@@ -80,7 +80,8 @@ class SQLiteStore(SQLiteLiveStore, SQLiteHistoryStore, SQLiteReviewStore, SQLite
         with self._reading() as db:  # or what others write between two reads would look like damage
             words = [word for (word,) in db.execute("PRAGMA integrity_check")]
             others = [f"the packed history of {agent} is not that of its rows" for agent in mismatched_agents(db)]
-            return iter([*(words if words != ["ok"] else []), *others, *unsearchable(db), *seal_errors(db)])
+            others += [*unsearchable(db), *mismatched_totals(db), *seal_errors(db)]
+            return iter([*(words if words != ["ok"] else []), *others])
 
     def digest(self) -> str | None:
         """See Store."""

@@ -34,6 +34,7 @@ MIGRATIONS = (
     "8_seals.sql",
     "9_search.sql",
     "10_places.sql",
+    "11_totals.sql",
 )
 PACKED = "5_packed.sql"  # calls cells_of
 SEALED = 8  # the first version with seals

@@ -29,7 +29,6 @@ from undersong.stores.listing import (
     decode_place,
     encode_place,
     hit_of,
-    page_of,
     words_of,
 )
 from undersong.stores.sqlite.connection import Database
@@ -47,22 +46,8 @@ _LATEST = (
 )
 _CITING = (  # the ids at once, and then a step through the index of the order, which stops at the end of a page
     "SELECT json_group_array(finding) FROM (SELECT DISTINCT finding FROM words"
-    " CROSS JOIN texts ON number = words.rowid CROSS JOIN cited ON cited.conversation = texts.conversation"
-    " AND cited.message = texts.message WHERE words MATCH ?)"
+    " CROSS JOIN cited_words ON number = words.rowid WHERE words MATCH ?)"
 )
-_CONVERSATIONS = (
-    "(SELECT id, (SELECT max(time) FROM messages INDEXED BY messages_time WHERE conversation = conversations.id)"
-    " AS last FROM conversations)"
-)
-_AGENTS = (  # every name by a step in the index, whatever the number of messages
-    "WITH RECURSIVE names (agent) AS (SELECT min(agent) FROM messages UNION ALL"
-    " SELECT (SELECT min(agent) FROM messages WHERE agent > names.agent) FROM names WHERE agent IS NOT NULL),"
-    " everybody (agent) AS (SELECT agent FROM names WHERE agent IS NOT NULL UNION SELECT agent FROM agents),"
-    f" counts AS (SELECT agent, count(*) AS findings, sum(confidence >= {SURE}) AS likely FROM findings GROUP BY agent)"
-    " SELECT everybody.agent, coalesce(findings, 0), coalesce(likely, 0)"
-    " FROM everybody LEFT JOIN counts ON counts.agent = everybody.agent WHERE ?1 = '' OR holds(everybody.agent, ?1)"
-)
-_TITLE = "(SELECT json_extract(CAST(body AS TEXT), '$.title') FROM conversations WHERE conversations.id = listed.id)"
 
 
 class _Filter(NamedTuple):
@@ -82,13 +67,13 @@ class SQLiteLists(Database, ListingStore):
         query = query or ConversationQuery()
         filters = []
         if query.agent is not None:
-            names = "SELECT conversation FROM messages WHERE {} = ?"
-            speaking = f"{names.format('agent')} UNION {names.format('target')}"
-            filters.append(_Filter(f"id IN ({speaking})", (query.agent, query.agent)))
+            speaking = "SELECT conversation FROM speakers WHERE agent = ?"
+            addressed = "SELECT conversation FROM messages WHERE target = ?"
+            filters.append(_Filter(f"conversation IN ({speaking} UNION {addressed})", (query.agent, query.agent)))
         if query.title:
-            filters.append(_Filter(f"(holds(id, ?) OR holds({_TITLE}, ?))", (query.title.casefold(),) * 2))
-        key = ("id",) if query.sort == "id" else ("coalesce(-last, 1)", "id")
-        return self._page(_CONVERSATIONS, "id", key, filters, after, limit, self._conversation_entry)
+            filters.append(_Filter("(holds(conversation, ?) OR holds(title, ?))", (query.title.casefold(),) * 2))
+        key = ("conversation",) if query.sort == "id" else ("coalesce(-last, 1)", "conversation")
+        return self._page("talks", "conversation", key, filters, after, limit, self._conversation_entry)
 
     def _conversation_entry(self, name: str) -> ConversationEntry:
         head = self._db.execute(
@@ -129,17 +114,19 @@ class SQLiteLists(Database, ListingStore):
     ) -> Page[AgentOverview]:
         """See ListingStore."""
         query = query or AgentQuery()
-        with self._reading() as db:
-            db.create_function("holds", 2, _holds, deterministic=True)
-            rows = db.execute(_AGENTS, ((query.name or "").casefold(),)).fetchall()
-            listed = page_of(rows, lambda row: _agent_place(row, query.sort), after, limit)
-            return listed._replace(items=tuple(self._overview(*row) for row in listed.items))
+        filters = [_Filter("conversations + histories > 0")]
+        if query.name:
+            filters.append(_Filter("holds(agent, ?)", (query.name.casefold(),)))
+        key = ("agent",) if query.sort == "name" else ("-likely", "-findings", "agent")
+        return self._page("totals", "agent", key, filters, after, limit, self._overview)
 
-    def _overview(self, agent: str, findings: int, likely: int) -> AgentOverview:
+    def _overview(self, agent: str) -> AgentOverview:
+        numbers = "SELECT conversations, findings, likely FROM totals WHERE agent = ?"
+        conversations, findings, likely = self._db.execute(numbers, (agent,)).fetchone()
         return AgentOverview(
             agent=agent,
-            messages=self._number("SELECT count(*) FROM messages WHERE agent = ?", (agent,)),
-            conversations=self._number("SELECT count(DISTINCT conversation) FROM messages WHERE agent = ?", (agent,)),
+            messages=self._number("SELECT coalesce(sum(messages), 0) FROM speakers WHERE agent = ?", (agent,)),
+            conversations=conversations,
             findings=findings,
             likely=likely,
         )
@@ -230,17 +217,16 @@ class SQLiteLists(Database, ListingStore):
     ) -> Page[T]:
         """The entries after a place, made of a column of the rows that all filters let through, in order of the key."""
         place, limit, every = decode_place(after, len(key)), checked_limit(limit), list(filters)
-        listed = f"FROM {table} AS listed" if table.startswith("(") else f"FROM {table}"
         where = " AND ".join(each.condition for each in every) or "1"
         values = [value for each in every for value in each.values]
         columns = ", ".join(key)
         rest = f"({columns}) > ({', '.join('?' * len(key))})" if place else "1"
         if place and len(key) == 1:
             rest = f"{columns} > ?"  # which the index of words takes
-        query = f"SELECT {columns}, {column} {listed} WHERE {where} AND {rest} ORDER BY {columns} LIMIT ?"
+        query = f"SELECT {columns}, {column} FROM {table} WHERE {where} AND {rest} ORDER BY {columns} LIMIT ?"
         with self._reading() as db:
             db.create_function("holds", 2, _holds, deterministic=True)
-            total = self._number(f"SELECT count(*) {listed} WHERE {where}", values)
+            total = self._number(f"SELECT count(*) FROM {table} WHERE {where}", values)
             rows = db.execute(query, (*values, *(place or ()), limit + 1)).fetchall()
             items = tuple(entry(row[-1]) for row in rows[:limit])
         return Page(items, encode_place(rows[limit - 1][:-1]) if len(rows) > limit else None, total)
@@ -257,10 +243,28 @@ def unsearchable(db: sqlite3.Connection) -> Iterator[str]:
             yield f"message {name} of conversation {conversation} {words}"
 
 
-def _agent_place(row: tuple[str, int, int], sort: str) -> tuple[object, ...]:
-    """The place of an agent in its list: lower comes first."""
-    agent, findings, likely = row
-    return (agent,) if sort == "name" else (-likely, -findings, agent)
+_TOTALS = {  # a table that lists are made from → the same from what it follows from
+    "speakers": "SELECT agent, conversation, count(*) FROM messages GROUP BY agent, conversation",
+    "totals": "SELECT agent, sum(conversations), sum(histories), sum(findings), sum(likely) FROM"
+    " (SELECT agent, 1 AS conversations, 0 AS histories, 0 AS findings, 0 AS likely FROM messages"
+    " GROUP BY agent, conversation UNION ALL SELECT agent, 0, 1, 0, 0 FROM agents UNION ALL"
+    f" SELECT agent, 0, 0, 1, coalesce(confidence >= {SURE}, 0) FROM findings) GROUP BY agent",
+    "talks": "SELECT id, CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.title') END,"
+    " (SELECT max(time) FROM messages WHERE conversation = conversations.id) FROM conversations",
+    "cited_words": "SELECT number, finding FROM cited JOIN texts ON texts.conversation = cited.conversation"
+    " AND texts.message = cited.message",
+}
+
+
+def mismatched_totals(db: sqlite3.Connection) -> Iterator[str]:
+    """The tables behind the lists that do not agree with what they are made from, in words."""
+    for table, made in _TOTALS.items():
+        stored = f"SELECT * FROM {table}"
+        differing = db.execute(
+            f"SELECT * FROM ({stored} EXCEPT {made}) UNION ALL SELECT * FROM ({made} EXCEPT {stored})"
+        )
+        if (first := differing.fetchone()) is not None:
+            yield f"the lists do not agree with what is stored: {table} of {first[0]}"
 
 
 def _holds(text: str | None, part: str) -> bool:

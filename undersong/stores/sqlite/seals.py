@@ -22,7 +22,9 @@ GROUPS = {
     "conversations": "id", "messages": "conversation", "evaluations": "conversation", "history": "agent",
     "findings": "agent", "leads": "agent", "claims": "conversation", "paid": "judge", "histories": "run",
 }  # fmt: skip
-CACHES = frozenset({"swept", "texts", "seals"})  # not sealed: the first two are compared with what they are made from
+CACHES = frozenset(  # not sealed: all but the seals are compared with what they are made from
+    {"swept", "texts", "seals", "speakers", "totals", "talks", "cited_words"}
+)
 WORDS = {  # what a seal is of, for people
     "conversations": "conversation {}",
     "messages": "messages of conversation {}",
