@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from click.testing import CliRunner, Result
 from tests.stores.deeds import NOON, make_finding, row, scans, talk
 from tests.stores.test_reviews import make_claim, make_lead
 from undersong.cli import cli
+from undersong.errors import UsageError
 from undersong.models import Quote
 from undersong.patterns.catalog import all_rules
 from undersong.stores.review_queue import decide, next_places
@@ -154,3 +156,55 @@ def test_what_was_decided_survives_a_kill_and_the_next_one_goes_on(path: Path) -
         while places := next_places(store):
             decide(store, places[0].candidate.item, "confirmed", NOON + timedelta(days=1))
         assert len({each.id for each in store.reviews()}) == 12
+
+
+def keyed(path: Path, *keys: str) -> str:
+    """What ``undersong review`` prints on a terminal on which somebody presses these keys, one whenever it waits."""
+    master, slave = os.openpty()
+    command = [sys.executable, "-m", "undersong", "review", "--reviewer", "Ida", "--store", str(path)]
+    shown, seen, waiting, pressed = b"", 0, list(keys), ""
+    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, close_fds=True) as process:
+        os.close(slave)
+        for _ in range(200):
+            if not select.select([master], [], [], 3)[0]:
+                os.write(master, pressed.encode())  # pressed before it waited, so it went unheard
+                continue
+            try:
+                shown += os.read(master, 65536)
+            except OSError:  # the other end is closed
+                break
+            if waiting and (b"? help\r\n" in shown[seen:] or shown.endswith(b"note: ")):
+                seen, pressed = len(shown), waiting.pop(0)
+                os.write(master, pressed.encode())
+        process.kill() if process.poll() is None and waiting else None
+        assert process.wait(20) == 0, shown.decode()
+    os.close(master)
+    assert waiting == []
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_on_a_terminal_one_finding_after_the_other_is_decided_by_a_key(path: Path) -> None:
+    first = next_id(path)
+    shown = keyed(path, "h", "m", "2", "n", "he jokes\n", "r", "s", "c", "b", "u", "?", "q")
+    assert "DARVO: is what kira wrote consistent with it?" in shown
+    assert "The innocent reading:" in shown
+    assert "ikely" in shown
+    assert "c1, 12 messages:" in shown
+    assert "because: joke or fiction" in shown
+    assert "decide anew" in shown
+    assert "3 decisions stored" not in shown
+    with SQLiteStore(path, read_only=True) as store:
+        reviews = list(store.reviews())
+    assert [each.verdict for each in reviews] == ["rejected", "confirmed", "unsure"]
+    noted = reviews[0]
+    assert (noted.id, noted.note, noted.reasons, noted.shown_score) == (first, "he jokes", ("joke or fiction",), True)
+    assert noted.drawn == "random"
+    assert [each.shown_score for each in reviews[1:]] == [False, False]
+    assert reviews[1].id == reviews[2].id != first
+    assert {each.reviewer for each in reviews} == {"Ida"}
+
+
+def test_without_a_terminal_it_says_what_to_call(path: Path) -> None:
+    result = CliRunner().invoke(cli, ["review", "--store", str(path)])
+    assert isinstance(result.exception, UsageError)
+    assert "`undersong review next`" in result.exception.remedy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -38,13 +39,39 @@ ORDER = click.option(
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group("review")
-def command() -> None:
+@click.group(
+    "review",
+    invoke_without_command=True,
+    **examples(
+        ("undersong review", "on a terminal: one finding after the other, decided by a key"),
+        ("undersong review --from lead", "leads instead"),
+    ),
+)
+@click.option(
+    "--from", "pool", type=click.Choice(POOLS), help="Only these; default: likely findings, then those less sure."
+)
+@click.option(
+    "--reviewer", default="", envvar="UNDERSONG_REVIEWER", metavar="NAME", help="Who decides (or UNDERSONG_REVIEWER)."
+)
+@SEED
+@ORDER
+@STORE
+@click.pass_context
+def command(context: click.Context, pool: Pool | None, reviewer: str, seed: int, order: Order, store: str) -> None:
     """Decide on findings, leads and claims, one after the other; the decisions say how many of all are right.
 
-    `next` shows one with the commands that answer it, `set` stores what you decide, `stats` says what follows from it.
-    A review is never changed: a later one takes its place.
+    On a terminal it asks for each with one key. In programs, `next` shows one with the commands that answer it, `set`
+    stores what you decide, `stats` says what follows from it. A review is never changed: a later one takes its place.
     """
+    if context.invoked_subcommand is not None:
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        remedy = "`undersong review next` shows one, `undersong review set ID confirmed|rejected|unsure` answers it"
+        raise UsageError("it asks for a key each time, and this is no terminal", remedy=remedy)
+    from undersong.cli.review_session import ReviewSession
+
+    with existing_store(store, read_only=False) as opened_store:
+        ReviewSession(opened_store, (pool,) if pool else ("likely", "unlikely"), seed, order, reviewer).run()
 
 
 @command.command(

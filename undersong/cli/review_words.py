@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Finding, Lead, LedgerClaim, Review
-from undersong.report.escape import own_name
+from undersong.report.escape import first_upper, own_name
 
 if TYPE_CHECKING:
     from undersong.report.review_figures import ReviewFigure, ReviewFigures
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from undersong.stores.reviewing import Reviewable
 
 QUOTED = 600  # characters of a message
+AROUND = 4  # messages before and after each message of a finding
 TITLES = {"likely": "confidence .5 or more", "unlikely": "other findings", "lead": "leads", "claim": "claims"}
 
 
@@ -35,6 +36,41 @@ def item_lines(store: Store, item: Reviewable, *, show_score: bool, again: Revie
         note = f": {one_line(again.note, QUOTED)}" if again.note else ""
         who = one_line(again.reviewer, 80) or "somebody"
         yield f"reviewed before it changed: {again.verdict} by {who}, {again.at:%Y-%m-%d}{note}"
+
+
+def sure_lines(item: Reviewable) -> Iterator[str]:
+    """How sure the program is of it: confidence, chance, stability; a score or a state of what has none of these."""
+    from undersong.report.narrative import certainty_words
+    from undersong.report.sureness import sure_words
+
+    if isinstance(item, Finding):
+        yield f"{first_upper(sure_words(item))}."
+        yield from (f"{first_upper(line)}." for line in certainty_words(item))
+    elif isinstance(item, Lead):
+        yield f"rank {item.rank} of the leads, score {item.score:.2f}, which is no probability"
+    else:
+        yield f"{item.state}: {item.reason}"
+
+
+def around_lines(store: Store, item: Reviewable) -> Iterator[str]:
+    """The conversation from a little before its first message to a little after its last, its own marked."""
+    from undersong.stores.reviewing import evidence_places
+
+    places = set(evidence_places(item))
+    for name in dict.fromkeys(conversation for conversation, _ in evidence_places(item)):
+        if store.length(name) is None:
+            yield f"conversation {name} is not in this store"
+            continue
+        messages = store.conversation(name)[0].messages
+        own = [at for at, message in enumerate(messages) if (name, message.id) in places]
+        near = {at for place in own for at in range(place - AROUND, place + AROUND + 1)}
+        yield ""
+        yield f"{name}, {counted(len(messages), 'message')}:"
+        for at, message in enumerate(messages):
+            if at in near:
+                mark = ">" if (name, message.id) in places else " "
+                speaker = own_name(message.agent or message.author, name)
+                yield f"{mark} {message.position} {one_line(speaker, 60)}: {one_line(message.text, QUOTED)}"
 
 
 def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:

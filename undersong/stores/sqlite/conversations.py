@@ -148,8 +148,8 @@ def put(db: sqlite3.Connection, conversation: Conversation, scans: tuple[Scan, .
     every = db.execute("SELECT id FROM messages WHERE conversation = ?", (conversation.id,)).fetchall()
     gone = [(conversation.id, name) for (name,) in every if name not in same]
     db.executemany("DELETE FROM messages WHERE conversation = ? AND id = ?", gone)
-    put_head(db, conversation, Scans(scans=scans, thread=thread), live=False)
     put_messages(db, ((message, None) for message in conversation.messages if message.id not in same))
+    put_head(db, conversation, Scans(scans=scans, thread=thread), live=False)
 
 
 def put_answers(db: sqlite3.Connection, answers: Iterable[tuple[str, Evaluation]]) -> None:
@@ -159,7 +159,10 @@ def put_answers(db: sqlite3.Connection, answers: Iterable[tuple[str, Evaluation]
 
 
 def put_head(db: sqlite3.Connection, conversation: Conversation, scanned: Scans, *, live: bool) -> None:
-    """Replace all of a conversation but its messages; its version is a number that no conversation had before."""
+    """Replace all of a conversation but its messages, which are there already; lists have its latest time from them.
+
+    Its version is a number that no conversation had before.
+    """
     head = encode(msgspec.structs.replace(conversation, messages=()))
     db.execute(
         "INSERT OR REPLACE INTO conversations VALUES (?, ?, ?, NULL, ?, ?)",
@@ -269,7 +272,6 @@ def _put(db: sqlite3.Connection, update: ConversationUpdate) -> None:
     else:
         gone = ((name, message_id) for message_id in update.changed)
         db.executemany("DELETE FROM messages WHERE conversation = ? AND id = ?", gone)
-    put_head(db, update.conversation, Scans(scans=(), thread=update.thread), live=True)
     aligned = zip(update.conversation.messages, update.scans, update.routes, strict=True)
     put_messages(
         db,
@@ -279,3 +281,4 @@ def _put(db: sqlite3.Connection, update: ConversationUpdate) -> None:
             if whole or message.id in update.changed
         ),
     )
+    put_head(db, update.conversation, Scans(scans=(), thread=update.thread), live=True)

@@ -1,6 +1,6 @@
 -- Version 11: what lists are filtered and sorted by, renewed with every change; all of it follows from the other tables.
 -- speakers says who wrote how much where, totals how much there is about an agent (likely: a confidence of .5 or more),
--- talks the title and the latest time of a conversation, cited_words which findings rest on a message of the search.
+-- talks the title and the latest time of a conversation as of its last write, cited_words which findings rest on a message of the search.
 CREATE TABLE speakers (agent TEXT NOT NULL, conversation TEXT NOT NULL, messages INTEGER NOT NULL,
   PRIMARY KEY (agent, conversation)) WITHOUT ROWID;
 CREATE TABLE totals (agent TEXT PRIMARY KEY, conversations INTEGER NOT NULL, histories INTEGER NOT NULL,
@@ -10,17 +10,12 @@ CREATE TABLE talks (conversation TEXT PRIMARY KEY, title TEXT, last INTEGER) WIT
 CREATE INDEX talks_order ON talks (coalesce(-last, 1), conversation, title);
 CREATE TABLE cited_words (number INTEGER NOT NULL, finding TEXT NOT NULL, PRIMARY KEY (number, finding)) WITHOUT ROWID;
 CREATE TRIGGER messages_counted AFTER INSERT ON messages BEGIN
-  INSERT INTO speakers SELECT new.agent, new.conversation, 0
-    WHERE NOT EXISTS (SELECT 1 FROM speakers WHERE agent = new.agent AND conversation = new.conversation);
-  UPDATE speakers SET messages = messages + 1 WHERE agent = new.agent AND conversation = new.conversation;
-  UPDATE talks SET last = new.time
-    WHERE conversation = new.conversation AND new.time IS NOT NULL AND (last IS NULL OR last < new.time);
+  INSERT INTO speakers VALUES (new.agent, new.conversation, 1)
+    ON CONFLICT (agent, conversation) DO UPDATE SET messages = messages + 1;
 END;
 CREATE TRIGGER messages_uncounted AFTER DELETE ON messages BEGIN
   UPDATE speakers SET messages = messages - 1 WHERE agent = old.agent AND conversation = old.conversation;
   DELETE FROM speakers WHERE agent = old.agent AND conversation = old.conversation AND messages < 1;
-  UPDATE talks SET last = (SELECT max(time) FROM messages WHERE conversation = old.conversation)
-    WHERE conversation = old.conversation AND last = old.time;
 END;
 CREATE TRIGGER speakers_come AFTER INSERT ON speakers BEGIN
   INSERT INTO totals SELECT new.agent, 0, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM totals WHERE agent = new.agent);
