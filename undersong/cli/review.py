@@ -42,10 +42,10 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.group(
     "review",
     invoke_without_command=True,
-    **examples(
+    epilog=examples(
         ("undersong review", "on a terminal: one finding after the other, decided by a key"),
         ("undersong review --from lead", "leads instead"),
-    ),
+    )["epilog"],
 )
 @click.option(
     "--from", "pool", type=click.Choice(POOLS), help="Only these; default: likely findings, then those less sure."
