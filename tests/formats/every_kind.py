@@ -7,6 +7,7 @@ name, ``time_X`` is read at 9:00 UTC on 7 January 2026, ``said_X`` is not read a
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -195,7 +196,8 @@ INSPECT = document({"version": 2, "status": "success", "eval": {"task": "t"}, "p
 
 
 def code_line(kind: str, content: Any, **more: Any) -> dict[str, Any]:
-    line = {"type": kind, "sessionId": "s", "uuid": f"u{more.get('n', json.dumps([content, more]))}"[:200]}
+    name = more.get("n", hashlib.sha256(json.dumps([content, more]).encode()).hexdigest()[:8])
+    line = {"type": kind, "sessionId": "s", "uuid": f"u{name}"}
     return line | {"message": {"role": kind, "content": content}} | {key: more[key] for key in more if key != "n"}
 
 

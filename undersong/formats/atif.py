@@ -32,6 +32,7 @@ _KEYS = frozenset(
         "metrics",
     )
 )
+_AGENT_KEYS = frozenset(("name", "version", "model_name", "tool_definitions", "extra"))
 _ANSWER_KEYS = frozenset(("source_call_id", "content", "subagent_trajectory_ref"))
 _ABOUT_KEYS = frozenset(
     ("schema_version", "session_id", "trajectory_id", "agent", "steps", "final_metrics", "subagent_trajectories")
@@ -58,6 +59,8 @@ def _trajectory(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[I
     notes.unread(value, ref, _ABOUT_KEYS)
     key = values.name(value.get("session_id")) or values.name(value.get("trajectory_id")) or fallback
     agent = value["agent"] if isinstance(value.get("agent"), dict) else {}
+    notes.unread(agent, ref, _AGENT_KEYS)
+    notes.no_object(value, ref, "agent")
     messages = list[Message]()
     yield from problems_of(
         elements(steps, ref, "steps"), lambda step, place: messages.extend(_step(step, agent, key, place, notes))

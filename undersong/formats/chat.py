@@ -35,7 +35,7 @@ def chat_messages(value: Any, ref: SourceRef, tools: dict[str, str], notes: Skip
     notes.marks(value, ref)
     notes.unread(value, ref, _MESSAGE_KEYS)
     content = _content(value, ref, notes)
-    calls = _calls(value, content, tools)
+    calls = _calls(value, content, tools, ref, notes)
     if content.text is None and not calls and not content.results:
         if content.left_out:
             return []
@@ -64,6 +64,7 @@ def _content(value: dict[str, Any], ref: SourceRef, notes: SkipLog) -> _Content:
     if isinstance(value.get("content"), list):
         notes.odd(value["content"], ref)
     for block in values.blocks(value.get("content")):
+        notes.misplaced(block, ref)
         kind = str(block.get("type", "text"))
         words = block.get("refusal") if kind == "refusal" else block.get("text")
         if kind.endswith("tool_use"):
@@ -83,9 +84,13 @@ def _content(value: dict[str, Any], ref: SourceRef, notes: SkipLog) -> _Content:
     return _Content("\n\n".join(texts) if texts else None, calls, tuple(results), left_out)
 
 
-def _calls(value: dict[str, Any], content: _Content, tools: dict[str, str]) -> tuple[ToolCall, ...]:
+def _calls(
+    value: dict[str, Any], content: _Content, tools: dict[str, str], ref: SourceRef, notes: SkipLog
+) -> tuple[ToolCall, ...]:
     tool_calls = value.get("tool_calls")
     listed = [*content.calls, *(tool_calls if isinstance(tool_calls, list) else ())]
+    for call in listed:
+        notes.misplaced(call, ref)
     if isinstance(value.get("function_call"), dict):
         listed.append(value["function_call"])
     calls = tuple(call for each in listed if (call := values.tool_call(each)))

@@ -20,6 +20,7 @@ _INNER = frozenset({"thoughts", "reasoning_recap", "user_editable_context", "mod
 _MESSAGE_KEYS = frozenset(
     ("id", "author", "content", "create_time", "update_time", "status", "end_turn", "weight", "metadata", "recipient")
 )
+_NODE_KEYS = frozenset(("id", "message", "parent", "children"))
 _ABOUT_KEYS = frozenset(("title", "mapping", "id", "conversation_id", "default_model_slug", "current_node"))
 
 
@@ -98,6 +99,7 @@ def _message(node: Any, ref: SourceRef, notes: SkipLog) -> dict[str, Any] | None
         raise RecordError("a node that is not an object")
     message = node.get("message")
     if message is None:
+        notes.unread(node, ref, _NODE_KEYS)
         return None
     if not isinstance(message, dict) or not isinstance(message.get("author"), dict):
         raise RecordError("a message without an author")

@@ -37,6 +37,7 @@ _KEYS = frozenset(
         "subtype",
     )
 )  # toolUseResult repeats what a block of the message says
+_MESSAGE_KEYS = frozenset(("id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence"))
 _BLOCKS = ("text", "tool_use", "thinking", "redacted_thinking")
 _TYPES = frozenset({"user", "assistant", "system"})
 
@@ -117,6 +118,9 @@ def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: SkipLog) -> Non
         return
     notes.marks(line, ref)
     notes.unread(line, ref, _KEYS)
+    if isinstance(line.get("message"), dict):
+        notes.unread(line["message"], ref, _MESSAGE_KEYS)
+        notes.odd(line["message"].get("content"), ref)
     conversation = sessions.conversation_of(line)
     fields = {
         "conversation": conversation,

@@ -23,6 +23,9 @@ _KEYS = frozenset(
     ("message", "response", "requestId", "responseId", "result", "timestamp", "modelId", "variableData", "agent",
      "responseMarkdownInfo", "contentReferences", "isCanceled")
 )  # fmt: skip
+_ABOUT_KEYS = frozenset(
+    ("requests", "responderUsername", "requesterUsername", "sessionId", "customTitle", "version", "initialLocation")
+)
 _TEXT = (None, "markdownContent", "markdownVuln")  # a tuple: a kind may be anything
 
 
@@ -44,6 +47,7 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
     if not isinstance(requests, list):
         yield Problem(what="a record without a list of 'requests'", where=str(ref))
         return
+    notes.unread(value, ref, _ABOUT_KEYS)
     log = AgentLog(values.name(value.get("sessionId")) or fallback.removesuffix("-0"))
     yield from problems_of(elements(requests, ref, "requests"), lambda one, where: _request(log, one, where, notes))
     conversation = log.conversation("copilot", values.string(value.get("customTitle")))
@@ -114,7 +118,10 @@ def _rounds(
 def _parts(log: AgentLog, parts: Any, ref: SourceRef, model: str | None, notes: SkipLog) -> None:
     """The parts of a response in order, where the calls are told as what was shown of them."""
     words: list[str] = []
+    if parts is not None and not isinstance(parts, list):
+        notes.add("response that is not a list of parts, not read", ref)
     for part in parts if isinstance(parts, list) else ():
+        notes.misplaced(part, ref)
         kind = part.get("kind") if isinstance(part, dict) else "unknown"
         if kind in _TEXT:
             words.append(_text([part]))

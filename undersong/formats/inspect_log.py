@@ -72,7 +72,7 @@ def _log(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
         yield Problem(what="a sample without a list of 'messages'", where=str(ref))
         return
     notes.unread(value, ref, _SAMPLE_KEYS)
-    if isinstance(value.get("error"), dict):
+    if value.get("error"):
         notes.add("sample that ended in an error, read as far as it goes", ref)
     output = value["output"] if isinstance(value.get("output"), dict) else {}
     model = values.string(output.get("model"))

@@ -331,8 +331,11 @@ def _details(value: JsonlLine, ref: SourceRef, notes: SkipLog) -> dict[str, Any]
     calls = values.convert_list(value.tool_calls, values.tool_call)
     results = values.convert_list(value.tool_results, values.tool_result)
     listed = (each for each in (value.tool_calls, value.tool_results) if isinstance(each, list))
-    if missed := sum(map(len, listed)) - len(calls) - len(results):
+    unlisted = sum(bool(each) and not isinstance(each, list) for each in (value.tool_calls, value.tool_results))
+    if missed := unlisted + sum(map(len, listed)) - len(calls) - len(results):
         notes.add("call or result of a tool in an unknown form, not read", ref, missed)
+    for call in value.tool_calls if isinstance(value.tool_calls, list) else ():
+        notes.misplaced(call, ref)
     latency = values.seconds(value.latency)
     return {
         "reply_to": values.name(value.reply_to),

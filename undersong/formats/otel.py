@@ -66,6 +66,10 @@ _FIELD = re.compile(
     r"role|content|name|tool_call_id|finish_reason|contents\.\d{1,5}\.message_content\.(?:text|type)|(?:message\.)?tool_calls\..*"
 )
 _PARTS = frozenset(("text", "refusal", "tool_call", "tool_call_response", "reasoning"))
+_SPAN_KEYS = frozenset(
+    ("attributes", "events", "context", "span_kind", "traceId", "spanId", "parentSpanId", "trace_id", "parent_id",
+     "name", "kind", "startTimeUnixNano", "endTimeUnixNano", "start_time", "end_time", "links", "traceState", "flags")
+)  # fmt: skip
 _MESSAGE_KEYS = frozenset(("role", "parts", "content", "name", "finish_reason", "tool_calls"))
 NUMBERED = (
     (re.compile(r"gen_ai\.prompt\.(\d{1,5})\.(.+)"), "user"),
@@ -159,6 +163,11 @@ def _call(span: Any, ref: SourceRef, notes: SkipLog) -> tuple[str, ModelCall] | 
     if not isinstance(span, dict):
         raise RecordError("a span that is not an object")
     attributes = _attributes(span.get("attributes"), ref, notes)
+    notes.unread(span, ref, _SPAN_KEYS)
+    notes.misplaced(span.get("context"), ref)
+    if values.is_misplaced("span_kind", span.get("name")):
+        notes.add("words under 'name', not read", ref)
+    notes.no_object(span, ref, "context")
     events = span.get("events")
     if events is not None and not (isinstance(events, list) and all(isinstance(event, dict) for event in events)):
         notes.add("event in an unknown form, not read", ref)
@@ -281,7 +290,7 @@ def _utterances(
     for pattern, role in NUMBERED:
         side = after if role == "assistant" else before
         if not side or role == "assistant":
-            side += _numbered(attributes, pattern, values.ROLES[role])
+            side += _numbered(attributes, pattern, values.ROLES[role], ref, notes)
     return before, after
 
 
@@ -359,7 +368,9 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
 
 
-def _numbered(attributes: Mapping[str, Any], pattern: re.Pattern[str], role: Role) -> Iterator[Utterance]:
+def _numbered(
+    attributes: Mapping[str, Any], pattern: re.Pattern[str], role: Role, ref: SourceRef, notes: SkipLog
+) -> Iterator[Utterance]:
     """Messages whose fields are attributes with a number in their names."""
     fields = defaultdict[int, dict[str, Any]](dict)
     for name, value in attributes.items():
@@ -370,8 +381,14 @@ def _numbered(attributes: Mapping[str, Any], pattern: re.Pattern[str], role: Rol
         parts = sorted((int(match[1]), own[name]) for name in own if (match := _PART.fullmatch(name)))
         text = values.string(own.get("content")) or "\n\n".join(part for _, part in parts if isinstance(part, str))
         own_role = values.role(own.get("role")) or role
+        notes.misplaced(own, ref)
+        notes.odd([part for name, part in own.items() if _is_text(name) and part is not None], ref)
         results = (ToolResult(text=text, call_id=values.name(own.get("tool_call_id"))),) if own_role == "tool" else ()
         yield Utterance(own_role, text, values.string(own.get("name")), tuple(_numbered_calls(own)), results)
+
+
+def _is_text(name: str) -> bool:
+    return name == "content" or _PART.fullmatch(name) is not None
 
 
 def _numbered_calls(fields: Mapping[str, Any]) -> Iterator[ToolCall]:

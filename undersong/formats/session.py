@@ -23,6 +23,7 @@ _KEYS = frozenset(
     ("id", "index", "role", "author", "text", "agent_id", "ts", "time", "reply_to", "target", "model", "latency_ms",
      "tokens", "tool_calls", "tool_results", "code_blocks")
 )  # fmt: skip
+_SESSION_KEYS = frozenset(("id", "title", "started_at", "ended_at", "tz", "timezone"))
 _ABOUT_KEYS = frozenset(("schema", "version", "session", "telemetry", "turns", "context"))
 
 
@@ -57,6 +58,11 @@ def _session(record: JsonRecord, fallback: str, beside: Overlay, notes: SkipLog)
         notes.add(f"session of a version other than {VERSION}, read as version {VERSION}", ref)
     notes.unread(value, ref, _ABOUT_KEYS)
     about = value["session"] if isinstance(value.get("session"), dict) else {}
+    notes.unread(about, ref, _SESSION_KEYS)
+    notes.no_object(value, ref, "session", "telemetry")
+    listed = value.get("context")
+    if listed is not None and not (isinstance(listed, list) and all(isinstance(each, str) for each in listed)):
+        notes.unread({"context": listed}, ref, frozenset())
     key = values.name(about.get("id")) or fallback
     own = overlay(value.get("telemetry"))
     clock = (own if not own.empty else NONE).over(beside if beside.session in (None, key) else NONE)

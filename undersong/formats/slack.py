@@ -135,6 +135,8 @@ def _message(value: Any, ref: SourceRef, key: str, names: dict[str, str], notes:
     text = values.string(value.get("text")) or ""
     if isinstance(value.get("files"), list) and value["files"]:
         notes.add("attached file, not read", ref, len(value["files"]))
+    elif value.get("files"):
+        notes.add("attached file, not read", ref)
     elif not text and not value.get("attachments"):
         raise RecordError("a message without text")
     notes.marks(value, ref)

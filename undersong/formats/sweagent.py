@@ -70,7 +70,10 @@ def _task(value: Mapping[str, Any]) -> tuple[str, tuple[str | int, ...]]:
 
 
 def _note_prompts(history: Any, ref: SourceRef, notes: SkipLog) -> None:
+    if history is not None and not isinstance(history, list):
+        notes.add("history that is not a list, not read", ref)
     for message in history if isinstance(history, list) else ():
+        notes.misplaced(message, inside(ref, "history"))
         if not isinstance(message, dict):
             notes.add("entry of the history that is not an object, not read", inside(ref, "history"))
         elif message.get("role") == "system" or message.get("is_demo"):

@@ -24,6 +24,7 @@ _KEYS = frozenset(
     ("id", "type", "date", "date_unixtime", "from", "from_id", "text", "text_entities", "reply_to_message_id",
      "forwarded_from", "reactions", "edited_unixtime", *_MEDIA)
 )  # fmt: skip
+_CHAT_KEYS = frozenset(("id", "name", "type", "messages"))
 _ID = re.compile(r'"id"\s*:\s*(-?\d{1,20})')
 
 
@@ -63,11 +64,16 @@ def _account(record: JsonRecord, notes: SkipLog) -> Iterator[Item]:
         if isinstance(value, dict) and isinstance(value.get(name), dict) and isinstance(value[name].get("list"), list)
         for chat, place in elements(value[name]["list"], ref, name, "list")
     ]
+    if isinstance(value, dict):
+        notes.unread(value, ref, frozenset(LISTS))
+        for name in LISTS:
+            notes.unread(value[name] if isinstance(value.get(name), dict) else {}, ref, frozenset(("list",)))
     if not chats:
         yield Problem(what="no list of messages or chats", where=str(ref))
     for chat, place in chats:
         messages = chat.get("messages") if isinstance(chat, dict) else None
         if isinstance(messages, list):
+            notes.unread(chat, place, _CHAT_KEYS)
             key = values.name(chat.get("id")) or str(place)
             title = values.string(chat.get("name"))
             yield from _conversation(elements(messages, place, "messages"), key, title, place, notes)

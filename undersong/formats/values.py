@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeVar, get_args
 
 from undersong.models import Problem, Role, SourceRef, ToolCall, ToolResult
@@ -241,9 +242,21 @@ class SkipLog:
             if any(value.get(key) for key in EDITED):
                 self.add("edited message, read in its last wording", ref)
 
+    def misplaced(self, value: Any, ref: SourceRef) -> None:
+        """Note each sentence of an object that stands where an id, a kind or a time belongs."""
+        if isinstance(value, dict):
+            self.unread(value, ref, frozenset(value))
+
+    def no_object(self, value: Mapping[str, Any], ref: SourceRef, *keys: str) -> None:
+        """Note each of these keys under which there are words, but not in an object."""
+        for key in keys:
+            if not isinstance(value.get(key), dict):
+                self.unread({key: value.get(key)}, ref, frozenset())
+
     def blocks(self, content: Any, ref: SourceRef, read: Iterable[str] = ("text",)) -> None:
         """Note the blocks of a content that are of other types than those that are read."""
         for block in blocks(content):
+            self.misplaced(block, ref)
             kind = str(block.get("type", "text"))
             if (kind not in read or kind == "text") and not isinstance(block.get("text"), str):
                 self.add(block_name(block), ref)
@@ -263,12 +276,15 @@ class SkipLog:
         missing = len(listed) - len(calls) if isinstance(listed, list) else int(bool(listed))
         if missing:
             self.add("call of a tool in an unknown form, not read", ref, missing)
+        for call in listed if isinstance(listed, list) else ():
+            self.misplaced(call, ref)
         return calls
 
     def unread(self, value: Mapping[str, Any], ref: SourceRef, read: frozenset[str]) -> None:
-        """Note every key of an object that is not among those that are read and has words under it."""
-        for key in value.keys() - read - _MARKS:
-            if _has_words(value[key]):
+        """Note every key of an object that is not among those that are read and has words under it; and one that is
+        read for an id, a kind or a time, where a sentence stands in its place."""
+        for key in value.keys() - _MARKS:
+            if _has_words(value[key]) if key not in read else is_misplaced(key, value[key]):
                 self._keys.add(key[:40])
                 shown = key[:40] if len(self._keys) <= NOTED_KEYS else "…"
                 self.add(f"words under {shown!r}, not read", ref)
@@ -281,6 +297,38 @@ class SkipLog:
 
 _STOPS = frozenset(".!?…")  # what a sentence of one word ends with
 _MARKS = frozenset((*DELETED, *EDITED))
+_SPACES, _SMALL = 3, re.compile(r"\b[^\W\d_A-Z]{4,}\b")  # "United States of America" is no sentence
+_TOKENS = frozenset(
+    ("id", "uuid", "ts", "type", "subtype", "kind", "role", "status", "state", "country", "language", "date", "time",
+     "timestamp", "index", "epoch", "position", "weight", "team", "slug", "source", "tier", "version", "header",
+     "latency", "latency_ms", "tokens", "cwd", "schema", "model", "model_name", "provided_model_name",
+     "providedModelName", "isSidechain", "usage", "metrics", "final_metrics", "stop_reason", "span_kind",
+     "openai_moderation", "detoxify_moderation")
+)  # fmt: skip
+_TOKEN = re.compile(
+    r"(?:_(?:id|ip|ts|at|type|time|hash|order|version|slug|identifier|node)|[a-z](?:Id|At|Time|Uuid|Sent))$"
+)
+_NAMES = frozenset(("name", "title", "model", "sender", "username", "timezone", "target"))
+
+
+@lru_cache(maxsize=4096)
+def is_token(key: str) -> bool:
+    """Whether a key, by its name, has an id, a kind, a time or a number in every format."""
+    return key in _TOKENS or _TOKEN.search(key) is not None
+
+
+def is_misplaced(key: str, value: Any) -> bool:
+    """Whether a sentence stands where an id, a kind or a time belongs; or words within an object in place of a name."""
+    if not isinstance(value, str):
+        return isinstance(value, dict | list) and (key in _NAMES or is_token(key)) and _has_words(value)
+    return is_token(key) and _is_sentence(value) and time_or_none(value) is None
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether a text ends as a sentence does, or has four words and more, not all of them names, and is no path."""
+    if text.rstrip()[-1:] in _STOPS:
+        return True
+    return text.count(" ") >= _SPACES and text[:1] not in "/~" and _SMALL.search(text) is not None
 
 
 def _has_words(value: Any) -> bool:
