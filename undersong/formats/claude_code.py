@@ -37,6 +37,7 @@ _KEYS = frozenset(
         "subtype",
     )
 )  # toolUseResult repeats what a block of the message says
+_SUMMARY_KEYS = frozenset(("type", "summary", "leafUuid"))
 _MESSAGE_KEYS = frozenset(("id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence"))
 _BLOCKS = ("text", "tool_use", "thinking", "redacted_thinking")
 _TYPES = frozenset({"user", "assistant", "system"})
@@ -54,6 +55,12 @@ def read(source: TextSource) -> Iterator[Item]:
     notes, sessions = SkipLog(), _Sessions(source.stem)
     yield from problems_of(records(source), lambda line, ref: _line(line, ref, sessions, notes))
     yield from sessions.conversations()
+    if untitled := len(sessions.summaries) - len(sessions.titles()):
+        notes.add(
+            "title of a conversation that is not here, or an earlier title, not read",
+            SourceRef(file=source.name),
+            untitled,
+        )
     yield from notes.problems()
 
 
@@ -94,14 +101,18 @@ class _Sessions:
         place = self.places.get(values.string(line.get("parentUuid")) or "")
         return self.messages[place[0]][place[1]] if place and place[0] == conversation else None
 
+    def titles(self) -> dict[str, str]:
+        """What the program calls each conversation, as far as its messages are here."""
+        return {self.places[leaf][0]: title for leaf, title in self.summaries.items() if leaf in self.places}
+
     def conversations(self) -> Iterator[Conversation]:
-        places = {self.places[leaf][0]: title for leaf, title in self.summaries.items() if leaf in self.places}
+        titles = self.titles()
         for key, messages in self.messages.items():
             yield Conversation(
                 id=key,
                 source_format="claude-code",
                 messages=tuple(messages),
-                title=places.get(key),
+                title=titles.get(key),
                 source_ref=messages[0].source_ref,
             )
 
@@ -111,6 +122,7 @@ def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: SkipLog) -> Non
         raise RecordError("a line that is not an object")
     kind = line.get("type")
     if kind == "summary" and isinstance(line.get("summary"), str):
+        notes.unread(line, ref, _SUMMARY_KEYS)
         sessions.summaries[values.string(line.get("leafUuid")) or ""] = line["summary"]
         return
     if not isinstance(kind, str) or kind not in _TYPES:

@@ -244,8 +244,9 @@ class SkipLog:
 
     def misplaced(self, value: Any, ref: SourceRef) -> None:
         """Note each sentence of an object that stands where an id, a kind or a time belongs."""
-        if isinstance(value, dict):
-            self.unread(value, ref, frozenset(value))
+        for key, inner in value.items() if isinstance(value, dict) else ():
+            if is_misplaced(key, inner):
+                self._words_under(key, ref)
 
     def no_object(self, value: Mapping[str, Any], ref: SourceRef, *keys: str) -> None:
         """Note each of these keys under which there are words, but not in an object."""
@@ -283,11 +284,14 @@ class SkipLog:
     def unread(self, value: Mapping[str, Any], ref: SourceRef, read: frozenset[str]) -> None:
         """Note every key of an object that is not among those that are read and has words under it; and one that is
         read for an id, a kind or a time, where a sentence stands in its place."""
-        for key in value.keys() - _MARKS:
-            if _has_words(value[key]) if key not in read else is_misplaced(key, value[key]):
-                self._keys.add(key[:40])
-                shown = key[:40] if len(self._keys) <= NOTED_KEYS else "…"
-                self.add(f"words under {shown!r}, not read", ref)
+        for key, inner in value.items():
+            if is_misplaced(key, inner) if key in read else key not in _MARKS and _has_words(inner):
+                self._words_under(key, ref)
+
+    def _words_under(self, key: str, ref: SourceRef) -> None:
+        self._keys.add(key[:40])
+        shown = key[:40] if len(self._keys) <= NOTED_KEYS else "…"
+        self.add(f"words under {shown!r}, not read", ref)
 
     def problems(self) -> Iterator[Problem]:
         """One note per reason, such as ``3 × hidden message, not read``."""
