@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.conftest import Undersong
 from undersong.models import Case, Row, RuleOutcome, SequenceReading, State
 from undersong.patterns.nomination import UNREAD_SEQUENCES, unread_sequences
 from undersong.report.coverage import BEST_KNOWN, coverage_of
 
-ESTIMATE = {"usd": 1.0, "judge": "anthropic:m", "read": "messages"}
+ESTIMATE = {"usd": 1.0, "judge": "anthropic:m", "read": "messages", "messages": 12, "prices_as_of": "2026-11-23"}
 
 
 @pytest.mark.parametrize("ran", [(), ("love_bombing",), ("love_bombing", "con_game"), tuple(BEST_KNOWN)])
@@ -28,6 +32,24 @@ def test_no_pattern_that_was_looked_for_is_named(
     assert missing.startswith("Not looked for: ")
     left = [words for pattern, words in BEST_KNOWN.items() if pattern not in ran][:2]
     assert (f", such as {' or '.join(left)}," in missing) if left else ("such as" not in missing)
+
+
+def test_the_price_says_what_it_is_for_and_more_input_never_costs_less(undersong: Undersong) -> None:
+    posts = [
+        {"conversation": f"p{n}", "agent": f"a{n}", "text": f"You owe me, and I want it now. {n}"} for n in range(30)
+    ]
+    chat = [
+        {"conversation": "chat", "author": f"b{n % 2}", "text": f"Tell me more of it, please. {n}"} for n in range(12)
+    ]
+    prices = []
+    for rows in (chat, posts, [*chat, *posts]):
+        Path("in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+        coverage = json.loads(undersong("audit", "in.jsonl", "--no-chance", "--no-store", "--json").out)["coverage"]
+        (price, basis) = re.search(r"about \$([\d.]+) here \(to read (.*), at prices of", coverage["missing"]).groups()  # type: ignore[union-attr]
+        prices.append((float(price), re.sub(r"[\d ]+", "", basis), "--read both" in coverage["command"]))
+    assert [basis for _, basis, _ in prices] == ["sequences", "messages", "sequencesandmessages"]
+    assert prices[2][0] >= max(prices[0][0], prices[1][0])
+    assert [both for *_, both in prices] == [False, False, True]
 
 
 def reading(agent: str, state: State = "scored") -> SequenceReading:

@@ -20,19 +20,25 @@ SUGGESTED = "anthropic:claude-sonnet-5-5"  # the judge that help texts name; any
 PARAMETER = "llm_estimate"
 
 
+FEW = 20  # messages in conversations where nobody speaks thrice from which on they are priced, too
+
+
 class PriceEstimate:
-    """Takes threads one by one; a run with a judge that asks models needs no estimate and keeps nothing."""
+    """Takes threads one by one; a run with a judge that asks models needs no estimate and keeps nothing.
+
+    Sequences are priced where somebody says enough in one conversation, messages where nobody does, and both where the
+    input has both: an input that grows never costs less.
+    """
 
     def __init__(self, judge: str) -> None:
         self._needed = not asks_models(judge)
         self._rows: list[Row] = []
-        self._cost = 0.0  # of messages; not counted on once a sequence could be read, which is what is priced then
-        self._by_sequence = False
+        self._cost = 0.0  # of the messages that the router calls for
+        self._asked = self._alone = 0  # those messages; messages in conversations without a sequence
         if self._needed:
             self._judges = {
                 tier: (price_of(spec.name), rates(spec.name, None)) for tier, spec in tier_specs_of(SUGGESTED).items()
             }
-            self._is_priced = self._judges["deep"][0].cost(1, 1) is not None
 
     def add(self, thread: RoutedThread) -> None:
         """Count a thread."""
@@ -40,21 +46,25 @@ class PriceEstimate:
             return
         rows = tuple(scanned_rows(thread))
         self._rows += rows
-        self._by_sequence = self._by_sequence or (self._is_priced and has_sequence(rows))
-        if self._by_sequence:
-            return
+        self._alone += 0 if has_sequence(rows) else len(rows)
         for question in questions_of(thread, read_all=False):
             price, sizes = self._judges[question.route.tier]
             tokens_in, tokens_out = sizes.of(question)
             stable = sizes.fixed["thorough" if question.route.depth == "thorough" else "standard"]
+            self._asked += 1
             self._cost += price.cost(tokens_in, tokens_out, cached=min(round(stable), tokens_in)) or 0.0
 
     def parameters(self, store: Store, seed: int, rules: Sequence[PatternRule]) -> dict[str, Any]:
-        """The estimate as a parameter of the case: of whole sequences, of messages where nobody speaks thrice."""
+        """The estimate as a parameter of the case: what would be read, how much of it, and USD."""
         if not self._needed:
             return {}
         planned = plan_sequences(self._rows, store, [self._judges["deep"]], seed, rules)
-        whole = planned.sequences > 0 and planned.cost is not None
-        cost = planned.cost if whole and planned.cost is not None else self._cost
-        facts = {"judge": SUGGESTED, "read": "sequences" if whole else "messages", "usd": round(cost, 2)}
-        return {PARAMETER: facts | {"prices_as_of": load_prices().as_of.isoformat()}}
+        if planned.sequences == 0 or planned.cost is None:
+            facts: dict[str, Any] = {"read": "messages", "messages": self._asked, "usd": self._cost}
+        elif self._alone < FEW:
+            facts = {"read": "sequences", "sequences": planned.sequences, "usd": planned.cost}
+        else:
+            facts = {"read": "both", "sequences": planned.sequences, "messages": self._asked}
+            facts["usd"] = planned.cost + self._cost
+        facts |= {"judge": SUGGESTED, "usd": round(facts["usd"], 2), "prices_as_of": load_prices().as_of.isoformat()}
+        return {PARAMETER: facts}

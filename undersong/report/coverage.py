@@ -43,8 +43,8 @@ def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
     estimate = case.parameters.get("llm_estimate")
     looked = f"Looked at {_what(case)}."
     if idle and estimate:
-        price = f"about ${max(estimate['usd'], 0.01):,.2f}"
-        need = f"{_such_as(not_run)} need an LLM judge, which would cost {price} here"
+        price = f"about ${max(estimate['usd'], 0.01):,.2f} here ({_basis(estimate)})"
+        need = f"{_such_as(not_run)} need an LLM judge, which would cost {price}"
         if _is_work(case):  # the ledger of claims needs no judge: what one would add comes last
             gaps.append(f"{idle:,} patterns between people or agents{need}")
         else:
@@ -55,6 +55,13 @@ def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
     if not gaps:
         return Coverage(looked, "Nothing was left out.")
     return Coverage(looked, f"Not looked at: {'; '.join(gaps)}.")
+
+
+def _basis(estimate: Mapping[str, Any]) -> str:
+    """``to read 12 sequences and 852 messages, at prices of 2026-10-01``."""
+    counts = [counted(estimate[f"{noun}s"], noun) for noun in ("sequence", "message") if f"{noun}s" in estimate]
+    read = f"to read {' and '.join(counts)}, " if counts else ""
+    return f"{read}at prices of {estimate['prices_as_of']}"
 
 
 def _is_work(case: Case) -> bool:
