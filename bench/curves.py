@@ -3,7 +3,8 @@
 python bench/curves.py [--only NAME] [--share 1.0]
 
 Each size runs in a process of its own. An exponent is the slope of log CPU time over log size, between sizes of which
-the start of the program, measured with a conversation of ten messages, has been taken away.
+the start of the program, measured with a conversation of ten messages, has been taken away. Memory is held against 20
+times the largest message plus 400 MB. Exit code 1 where a curve is steeper, or a run takes more memory.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 
 STEPS = (0.125, 0.25, 0.5, 1.0)  # of the largest size
 MOST = 1.1  # exponent
+TIMES, BESIDE = 20, 400e6  # bytes of memory for each of the largest message, and beside them
 WORDS = (
     *("tide", "gauge", "reads", "low", "since", "noon", "and", "nobody", "has", "mended", "it", "yet", "so", "we"),
     *("wait", "for", "the", "harbour", "boat", "to", "bring", "a", "new", "one", "while", "crane", "turns", "slowly"),
@@ -40,10 +42,11 @@ class Curve(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """CPU seconds and peak memory in bytes of one run."""
+    """CPU seconds and peak memory in bytes of one run, and the memory that it may take."""
 
     seconds: float
     memory: int
+    allowed: float
 
 
 def sentence(rng: random.Random, size: int = 14) -> str:
@@ -152,7 +155,9 @@ def measure(curve: Curve, size: int, folder: Path) -> Cost:
     if process.returncode not in (0, 1):
         raise SystemExit(f"{' '.join(command)}: {errors.decode()[-2000:]}")
     unit = 1 if sys.platform == "darwin" else 1024
-    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit)
+    with path.open("rb") as messages:
+        allowed = TIMES * max(map(len, messages)) + BESIDE
+    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit, allowed)
 
 
 def exponent(sizes: list[int], seconds: list[float]) -> float:
@@ -162,8 +167,8 @@ def exponent(sizes: list[int], seconds: list[float]) -> float:
     return sum((x - mean[0]) * (y - mean[1]) for x, y in points) / sum((x - mean[0]) ** 2 for x, _ in points)
 
 
-def draw(curve: Curve, largest: int) -> float:
-    """Measure and print a curve; returns its exponent."""
+def draw(curve: Curve, largest: int) -> bool:
+    """Measure and print a curve; whether it is straight and took no more memory than it may."""
     sizes = [max(1, int(largest * step)) for step in STEPS]
     with tempfile.TemporaryDirectory() as folder:
         start = measure(curve, 10 if curve.largest > 1000 else 1, Path(folder)).seconds
@@ -175,8 +180,9 @@ def draw(curve: Curve, largest: int) -> float:
     print(f"{curve.name}: exponent {slope:.2f} (at most {MOST}), start {start:.1f} s", flush=True)
     for size, cost in zip(sizes, costs, strict=True):
         bar = "#" * round(40 * cost.seconds / max(each.seconds for each in costs))
-        print(f"  {size:>7,} {cost.seconds:>8.1f} CPU s {cost.memory / 1e6:>7,.0f} MB  {bar}", flush=True)
-    return slope
+        more = f" of {cost.allowed / 1e6:,.0f} allowed" if cost.memory > cost.allowed else ""
+        print(f"  {size:>7,} {cost.seconds:>8.1f} CPU s {cost.memory / 1e6:>7,.0f} MB{more}  {bar}", flush=True)
+    return slope <= MOST and all(cost.memory <= cost.allowed for cost in costs)
 
 
 def main() -> None:
@@ -185,8 +191,8 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the largest sizes")
     chosen = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    slopes = [draw(curve, int(curve.largest * chosen.share)) for curve in CURVES if chosen.only in curve.name]
-    sys.exit(max(slopes, default=0.0) > MOST)
+    curves = [curve for curve in CURVES if chosen.only in curve.name]
+    sys.exit(0 if all([draw(curve, int(curve.largest * chosen.share)) for curve in curves]) else 1)
 
 
 if __name__ == "__main__":

@@ -70,9 +70,11 @@ class Prototypes:
 
     def contrast_scores(self, parts: Vectors) -> Array:
         """Sentence vectors (n, 256) → (n, signals): 0 like ordinary sentences, 1 like the signal's own phrases."""
-        chunks = [self._contrast(parts[i : i + TOGETHER]) for i in range(0, len(parts), TOGETHER)]
-        contrast = np.concatenate(chunks) if chunks else np.zeros((0, len(self.ids)))
-        return np.asarray((contrast - self._zero) / (self._one - self._zero))
+        scores: Array = np.empty((len(parts), len(self.ids)))
+        for start in range(0, len(parts), TOGETHER):
+            contrast = self._contrast(parts[start : start + TOGETHER])
+            scores[start : start + TOGETHER] = (contrast - self._zero) / (self._one - self._zero)
+        return scores
 
     def _contrast(self, parts: Vectors) -> Array:
         closeness = product(self._whitening.whiten(parts), self._points.T)

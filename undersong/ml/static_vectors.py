@@ -35,6 +35,7 @@ SIZE = 256
 TOKEN_STEP = 2.0**-10  # token values stay under 8: 400 of them (a sentence) sum exactly in float32
 UNIT_STEP = 2.0**-11  # products of two unit values are multiples of 2^-22: dot products are exact in float32
 TOGETHER = 1 << 11  # tokens that are gathered at once: 2 MB, so that they stay in the cache
+NORMALISED = 1 << 12  # rows that are brought to length 1 at once, in 16 MB
 ALONE = 1 << 18  # multiplications up to which OpenBLAS takes no second thread (its interface/gemm.c)
 FEW = 128  # rows up to which a second thread costs more than it brings: it must be waited for, and may have no core
 MAGIC = b"undersong sentence spread"
@@ -81,7 +82,9 @@ class StaticVectors:
         wholes = np.zeros((len(texts), SIZE))
         for place, (start, end) in enumerate(pairwise(bounds.tolist())):
             np.add.reduce(sums[start:end], axis=0, dtype=np.float64, out=wholes[place])
-        return Embedded(texts=unit(wholes), parts=unit(sums), bounds=bounds, spans=spans)
+        for start in range(0, len(sums), NORMALISED):  # in their place: a long text has hundreds of thousands
+            sums[start : start + NORMALISED] = unit(sums[start : start + NORMALISED])
+        return Embedded(texts=unit(wholes), parts=sums, bounds=bounds, spans=spans)
 
     def sentence_vectors(self, parts: Sequence[str]) -> Vectors:
         """Unit vectors (n, 256) of texts that are taken as one sentence each."""
@@ -90,9 +93,8 @@ class StaticVectors:
     def _sums(self, parts: Sequence[str]) -> Vectors:
         sums = np.zeros((len(parts), SIZE), dtype=np.float32)
         rows = np.empty((TOGETHER, SIZE), dtype=np.float32)
-        ids = [self._pieces.ids(part) for part in parts]
         done = 0
-        for group in _groups(ids):
+        for group in _groups(map(self._pieces.ids, parts)):
             bounds = [0, *accumulate(map(len, group))]
             flat = np.fromiter(chain.from_iterable(group), dtype=np.intp, count=bounds[-1])
             taken = self._table.take(flat, axis=0, out=rows[: len(flat)], mode="clip")

@@ -51,10 +51,9 @@ def loops_of(
     repeated = repeated_ngrams(speech, group, finder.rule.n)
     if not len(repeated.gram):
         return {}
+    loops = message_loops(finder, speech, repeated, only)  # first, since both take much memory of a long message
     agent_occurrences = occurrences(repeated, turns, finder.rule.apart)
-    loops: dict[int, tuple[Loop, ...]] = {}
     for loops_by_message in (
-        message_loops(finder, speech, repeated, only),
         turn_loops(finder, speech, agent_occurrences, turns.ids, only),
         reply_loops(finder, speech, repeated, agent_occurrences, turns),
     ):
@@ -293,15 +292,12 @@ def _shared_grams(
 
 def _echoed(repeated: RepeatedNgrams, turns: SpeakerTurns) -> Ints:
     """For each gram that a message shares with the one just before it, of another speaker: the message."""
-    counted = turns.agent[repeated.message] >= 0
+    counted = np.flatnonzero(turns.agent[repeated.message] >= 0)
     gram, message = repeated.gram[counted], repeated.message[counted]
-    later, earlier = message[1:], message[:-1]
-    echoed = (
-        (gram[1:] == gram[:-1])
-        & (turns.conversation_turn[later] == turns.conversation_turn[earlier] + 1)
-        & (turns.agent[later] != turns.agent[earlier])
-    )
-    messages: Ints = later[echoed]
+    shared = np.flatnonzero((gram[1:] == gram[:-1]) & (message[1:] != message[:-1]))  # few, also of a long message
+    later, earlier = message[shared + 1], message[shared]
+    next_turn = turns.conversation_turn[later] == turns.conversation_turn[earlier] + 1
+    messages: Ints = later[next_turn & (turns.agent[later] != turns.agent[earlier])]
     return messages
 
 

@@ -23,6 +23,7 @@ from undersong.scan.unicode_fold import Folded, fold
 Flags = npt.NDArray[np.bool_]
 A = TypeVar("A")
 Between = Callable[[int, int], Sequence[str]]
+TOGETHER = 1 << 16  # grams that are looked at together: a long message may have millions
 _QUOTED = re.compile(r"^[ \t]{0,3}>[^\n]*$", re.MULTILINE)
 
 
@@ -65,6 +66,10 @@ class LoopFinder:
 
     def is_informative(self, speech: TokenIndex, places: Ints) -> Flags:
         """Whether the gram at each place says something: enough content words, and no boilerplate."""
+        some = [self._says(speech, places[at : at + TOGETHER]) for at in range(0, len(places), TOGETHER)]
+        return np.concatenate(some) if some else np.zeros(0, dtype=bool)
+
+    def _says(self, speech: TokenIndex, places: Ints) -> Flags:
         columns = [speech.keys[places + offset] for offset in range(self.rule.n)]
         function_words, boilerplate = self._ignored_keys
         content = self.rule.n - np.count_nonzero([_is_among(column, function_words) for column in columns], axis=0)
@@ -93,7 +98,7 @@ class LoopFinder:
         for first, after in last.values():
             start, end = places[first], min(places[after - 1] + self.rule.n, places[first] + self.rule.longest)
             if end - start >= least:
-                own = counts[first:after]
+                own = list(counts[first:after])
                 times = min(own)
                 yield NgramRun(between(start, end), times, first + own.index(times))
 
@@ -253,40 +258,51 @@ class Occurrences(NamedTuple):
 
 def occurrences(repeated: RepeatedNgrams, turns: SpeakerTurns, apart: float) -> Occurrences:
     """The repeated grams by agent; more than ``apart`` seconds between two turns of a lane begin a new sitting."""
-    counted = np.flatnonzero(turns.agent[repeated.message] >= 0)
-    agents = int(turns.agent.max(initial=0)) + 1
-    agent_gram = repeated.gram[counted] * agents + turns.agent[repeated.message[counted]]
-    order = np.argsort(agent_gram, kind="stable")
-    agent_gram, counted = agent_gram[order], counted[order]
+    counted, agent_gram = _by_agent(repeated, turns.agent)
     message = repeated.message[counted]
     fresh = (np.diff(agent_gram, prepend=-1) != 0) | (np.diff(message, prepend=-1) != 0)
     agent_grams, carriers = agent_gram[fresh], message[fresh]
-    seconds = turns.seconds[carriers]
+    del agent_gram, message  # of a long message each takes as much as its text
+    entry = np.cumsum(fresh, dtype=np.int64)
+    entry -= 1
+    rank = _ranks(agent_grams, turns.seconds[carriers], apart)
+    return Occurrences(agent_grams, carriers, rank, repeated.place[counted], repeated.gram[counted], entry)
+
+
+def _by_agent(repeated: RepeatedNgrams, agent: Ints) -> tuple[Ints, Ints]:
+    """The repeated grams that an agent said, by their index, and a number for each gram of an agent, in its order."""
+    counted = np.flatnonzero(agent[repeated.message] >= 0)
+    agents = int(agent.max(initial=0)) + 1
+    agent_gram = repeated.gram[counted] * agents + agent[repeated.message[counted]]
+    order = np.argsort(agent_gram, kind="stable")
+    return counted[order], agent_gram[order]
+
+
+def _ranks(agent_grams: Ints, seconds: Floats, apart: float) -> Ints:
+    """How many turns with the same gram of an agent came before, since a pause of more than ``apart`` seconds."""
     begins = (np.diff(agent_grams, prepend=-1) != 0) | (np.diff(seconds, prepend=np.nan) > apart)
     entries = np.arange(len(agent_grams))
-    rank = entries - np.maximum.accumulate(np.where(begins, entries, 0))
-    return Occurrences(
-        agent_grams,
-        carriers,
-        rank,
-        repeated.place[counted],
-        repeated.gram[counted],
-        np.cumsum(fresh, dtype=np.int64) - 1,
-    )
+    rank: Ints = entries - np.maximum.accumulate(np.where(begins, entries, 0))
+    return rank
 
 
 def message_loops(
     finder: LoopFinder, speech: TokenIndex, repeated: RepeatedNgrams, only: int | None = None
 ) -> dict[int, tuple[Loop, ...]]:
     """The n-grams that occur ``repeats`` times or more in one message, by its index; in ``only`` one if set."""
-    fresh = (np.diff(repeated.gram, prepend=-1) != 0) | (np.diff(repeated.message, prepend=-1) != 0)
-    occurrence = np.cumsum(fresh) - 1
-    counts = np.bincount(occurrence)[occurrence]
 
     def loop_of(run: NgramRun, _: int) -> Loop:
         return Loop(ngram=" ".join(run.words), count=run.times, scope="message")
 
-    return _loops(finder, speech, repeated, counts, loop_of, only)
+    return _loops(finder, speech, repeated, _times_in_message(repeated), loop_of, only)
+
+
+def _times_in_message(repeated: RepeatedNgrams) -> Ints:
+    """How often each gram stands in its message."""
+    fresh = (np.diff(repeated.gram, prepend=-1) != 0) | (np.diff(repeated.message, prepend=-1) != 0)
+    occurrence = np.cumsum(fresh) - 1
+    counts: Ints = np.bincount(occurrence)[occurrence]
+    return counts
 
 
 def turn_loops(
@@ -328,7 +344,8 @@ def _loops(
     result = {}
     for first, after in pairwise(edges):
         here = often[first:after]
-        own = RepeatedInMessage(repeated.place[here].tolist(), counts[here].tolist(), repeated.gram[here].tolist())
+        columns = (repeated.place[here], counts[here], repeated.gram[here])
+        own = RepeatedInMessage(*(column.data for column in columns))  # a list takes five times the memory
         runs = ((" ".join(run.words), run.times, run) for run in finder.runs(speech.words, own, least))
         loops = tuple(loop_of(run, int(here[run.rarest])) for run in finder.foremost(runs))
         if loops:

@@ -53,7 +53,8 @@ class TextBatch:
     def _lay(self, pieces: Sequence[str]) -> None:
         """Put pieces side by side, those in ``folded`` as they are there, and fold characters."""
         joined = f"{BREAK}{BREAK.join(pieces)}{BREAK}"
-        self._source: Bytes = np.frombuffer(joined.encode("utf-8", SURROGATE), dtype=np.uint8)
+        encoded = joined.encode("utf-8", SURROGATE)
+        self._source: Bytes = np.frombuffer(encoded, dtype=np.uint8)
         lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
         self._characters = np.cumsum(lengths + 1) - lengths  # the number of characters before each text
         self._tails = self._before = NONE  # places of bytes that continue a character; the characters up to each
@@ -69,7 +70,7 @@ class TextBatch:
             self._bytes, self._cut = folded(self._source, letters)
         self._kept = self._cut - np.arange(len(self._cut))  # what ``raw`` has of the source before each cut
         self.starts = self._raw_place(self._characters)
-        self.raw = self._bytes.tobytes()
+        self.raw = encoded if self._bytes is self._source else self._bytes.tobytes()
 
     def _folds_more(self, letters: NonAsciiCharacters, pieces: Sequence[str]) -> bool:
         """Fold texts with characters that fold together, if any, and begin anew with them."""
