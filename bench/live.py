@@ -3,6 +3,7 @@
     --cases N       random rules, rows and arrivals: after every part live is the reference; any difference ends the run
     --messages N    rows of one agent within 21 days, all rules: the time of each of the last 200
     --agents N      agents whose rows come together, one of each: rows a second; 0 leaves this and the part before out
+    --histories N,N the time of a row for an agent with so many rows, over years
 
 Times are CPU times of this process, and of a fixed loop in between.
 """
@@ -39,6 +40,8 @@ def main() -> None:
     if arguments.agents:
         one_agent(arguments.messages, arguments.seed)
         groups(arguments.agents, arguments.messages, arguments.seed)
+    for messages in arguments.histories:
+        history(messages, arguments.messages, arguments.seed)
 
 
 def exact(cases: int, seed: int) -> None:
@@ -90,6 +93,15 @@ def groups(agents: int, messages: int, seed: int) -> None:
     print(f"groups of {agents} rows over {agents} agents with {messages} rows: {speed:.0f} rows a second")
 
 
+def history(messages: int, within: int, seed: int) -> None:
+    """The time of each further row of an agent with so many rows, ``within`` of them every three weeks."""
+    rows, live = agent_rows("a", messages + TIMED, within, seed), LiveDetector(load_rules())
+    live.extend(rows[:messages])
+    times = sorted(_timed(live, [row]) for row in rows[messages:])
+    p50, p99 = times[len(times) // 2], times[int(len(times) * 0.99)]
+    print(f"an agent with {messages} rows, {within} in 21 days: p50 {p50:.1f} ms, p99 {p99:.1f} ms a row")
+
+
 def _timed(live: LiveDetector, rows: list[Row]) -> float:
     began = time.process_time()
     live.extend(rows)
@@ -139,8 +151,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=2_000)
     parser.add_argument("--messages", type=int, default=500)
     parser.add_argument("--agents", type=int, default=100)
+    parser.add_argument("--histories", type=_numbers, default=[500, 2_000, 8_000])
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",") if part]
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -23,8 +23,10 @@ ID_LENGTH = 32  # hex digits of SHA-256 that a finding id keeps: 128 bits
 def finding_of(rule: PatternRule, match: Match, balance: Mapping[str, float]) -> Finding:
     """The finding of a match; ``balance`` is the agent's mean per dimension."""
     named = match.named
+    rows = [entry.row for _, entry in named]
     measures = {name: float(value) for name, value in match.measures.items() if isinstance(value, int | float)}
     strength = min(1.0, max(0.0, measures.get("strength", 0.0)))
+    conversations = tuple([row.conversation for row in rows])
     return Finding(
         finding_id=finding_id(rule, match),
         pattern=rule.pattern,
@@ -32,33 +34,33 @@ def finding_of(rule: PatternRule, match: Match, balance: Mapping[str, float]) ->
         level=rule.file.level,
         rule_hash=rule.hash,
         agent=match.partition.timeline.agent,
-        target=match.partition.target or _addressed(match),
-        message_ids=tuple(entry.row.id for _, entry in named),
-        message_conversations=tuple(entry.row.conversation for _, entry in named),
-        gap_ids=tuple(entry.row.id for name, entry in match.stages if name == ANY),
+        target=match.partition.target or _addressed(rows),
+        message_ids=tuple([row.id for row in rows]),
+        message_conversations=conversations,
+        gap_ids=tuple([entry.row.id for name, entry in match.stages if name == ANY]),
         unread_ids=match.unread_ids,
-        stages=tuple((name, entry.row.id) for name, entry in named),
+        stages=tuple([(name, entry.row.id) for name, entry in named]),
         start=from_microseconds(named[0][1].time),
         end=from_microseconds(named[-1][1].time),
         strength=strength,
         measures=measures | {"strength": strength},
-        conversations=tuple(dict.fromkeys(entry.row.conversation for _, entry in named)),
+        conversations=tuple(dict.fromkeys(conversations)),
         balance=dict(balance),
-        judges=tuple(sorted({entry.row.judge for _, entry in named if entry.row.judge})),
-        notes=_notes(rule, match),
+        judges=tuple(sorted({row.judge for row in rows if row.judge})),
+        notes=_notes(rule, match, rows),
         status="open" if match.partition.timeline.latest <= match.open_through else "settled",
     )
 
 
-def _addressed(match: Match) -> str | None:
+def _addressed(rows: Iterable[Row]) -> str | None:
     """The one to whom all directed messages of a match are; None where there are none, or several are addressed."""
-    targets = {entry.row.target for _, entry in match.named} - {None}
+    targets = {row.target for row in rows} - {None}
     return targets.pop() if len(targets) == 1 else None
 
 
 def finding_id(rule: PatternRule, match: Match) -> str:
     """A hash of rule, partition and first message: a finding has the same id in every run, also when it grows."""
-    first = match.named[0][1].row
+    first = next(entry.row for name, entry in match.stages if name != ANY)
     key = [rule.hash, match.partition.key(rule.file.partition_by), (first.conversation, first.id)]
     return hashlib.sha256(msgspec.json.encode(key, order="sorted")).hexdigest()[:ID_LENGTH]
 
@@ -92,17 +94,17 @@ class Balance:
         return {name: mean for name, mean in means.items() if mean is not None}
 
 
-def _notes(rule: PatternRule, match: Match) -> tuple[str, ...]:
+def _notes(rule: PatternRule, match: Match, rows: Sequence[Row]) -> tuple[str, ...]:
     notes = []
     if rule.within is not None and not match.partition.timeline.timed:
         notes.append(f"the messages have no times: whether they lie within {rule.file.within} could not be checked")
-    unknown = sum(entry.row.observed == "unknown" for _, entry in match.named)
-    if "tier" in rule.needs and unknown:
+    unknown = sum(row.observed == "unknown" for row in rows) if "tier" in rule.needs else 0
+    if unknown:
         notes.append(
-            f"whether the agent knew that it was watched is unknown for {unknown} of {len(match.named)} messages; "
+            f"whether the agent knew that it was watched is unknown for {unknown} of {len(rows)} messages; "
             "the tier stands in for it, and a contrast of tiers may be nothing but routing"
         )
-    passed = [entry.row for _, entry in match.named if isinstance(entry.row, DownstreamRow)]
+    passed = [row for row in rows if isinstance(row, DownstreamRow)]
     if passed:
         others = {each.passed_to for each in passed} - {None}
         toward = counted(len(others), "other agent") if others else "everybody"

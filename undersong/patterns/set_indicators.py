@@ -6,7 +6,7 @@ named stages; then the rules run that ask for such indicators: combinations and 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 import msgspec
@@ -22,6 +22,8 @@ from undersong.patterns.tools.impossibility import impossible, never_holds
 
 Place = tuple[str, str]  # a message by conversation and id
 SetIndicators = Mapping[Place, Mapping[str, frozenset[str]]]  # message → indicator → the patterns whose findings set it
+
+Sets = Mapping[str, Mapping[str, Collection[str]]]  # rule by hash → indicator → the stages on which its findings set it
 
 
 @cache
@@ -50,19 +52,29 @@ def shapes_for(rules: Iterable[PatternRule]) -> tuple[PatternRule, ...]:
     return tuple(rule for rule in load_rules() if lacking & rule.file.sets.keys()) if lacking else ()
 
 
+def sets_of(rules: Iterable[PatternRule]) -> Sets:
+    """What the findings of some rules set."""
+    return {rule.hash: rule.file.sets for rule in rules if rule.file.sets}
+
+
 def set_by(findings: Iterable[Finding], rules: Iterable[PatternRule]) -> SetIndicators:
     """What the findings of these rules set on which messages."""
-    sets = {rule.hash: rule.file.sets for rule in rules if rule.file.sets}
+    sets = sets_of(rules)
     places: dict[Place, dict[str, frozenset[str]]] = {}
     for finding in findings:
         origin = frozenset((finding.pattern,))
-        for indicator, stages in sets.get(finding.rule_hash, {}).items():
-            for (stage, name), conversation in zip(finding.stages, finding.message_conversations, strict=True):
-                if stage in stages:
-                    patterns = places.setdefault((conversation, name), {})
-                    before = patterns.get(indicator, origin)
-                    patterns[indicator] = before if finding.pattern in before else before | origin
+        for place, indicator in set_on(finding, sets):
+            patterns = places.setdefault(place, {})
+            before = patterns.get(indicator, origin)
+            patterns[indicator] = before if finding.pattern in before else before | origin
     return places
+
+
+def set_on(finding: Finding, sets: Sets, first: int = 0) -> Iterator[tuple[Place, str]]:
+    """Each message of a finding, from its ``first`` on, with each indicator that is set there."""
+    messages = [*zip(finding.stages, finding.message_conversations, strict=True)][first:]
+    for indicator, stages in sets.get(finding.rule_hash, {}).items():
+        yield from (((conversation, name), indicator) for (stage, name), conversation in messages if stage in stages)
 
 
 def with_indicators(rows: Iterable[Row], indicators: SetIndicators) -> list[Row]:

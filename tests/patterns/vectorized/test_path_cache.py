@@ -13,6 +13,7 @@ from undersong.patterns.reference.partitions import timelines
 from undersong.patterns.reference.search import search as reference
 from undersong.patterns.tools.rule_tests import table
 from undersong.patterns.vectorized import path_cache
+from undersong.patterns.vectorized.earlier import EarlierResults
 from undersong.patterns.vectorized.path_cache import PathCache
 from undersong.patterns.vectorized.row_source import TimelineSearch
 
@@ -28,7 +29,7 @@ def test_a_growing_table_has_the_matches_of_the_reference_after_every_row(
     one, rows, cache = random_rule(dice), random_rows(dice, most=40), PathCache()
     for size in range(1, len(rows) + 1):
         lines = timelines(rows[:size])
-        found = TimelineSearch(lines, few=0, paths=cache).search(one)
+        found = TimelineSearch(lines, few=0, earlier=EarlierResults(cache)).search(one)
         assert plain_result(found) == plain_result(reference(one, lines))
 
 
@@ -51,7 +52,7 @@ def test_of_a_table_that_grew_only_the_starts_that_reach_the_new_row_are_searche
     cache, numbers = PathCache(), list[int]()
     for size in (60, 61, 61):
         searched.clear()
-        found = TimelineSearch(timelines(rows[:size]), few=0, paths=cache).search(one)
+        found = TimelineSearch(timelines(rows[:size]), few=0, earlier=EarlierResults(cache)).search(one)
         numbers.append(len(searched))
     assert plain_result(found) == whole
     assert (numbers[0] > 10, 0 < numbers[1] <= 8, numbers[2]) == (True, True, 0)

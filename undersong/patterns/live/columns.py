@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeAlias
+from weakref import ref
 
 import numpy as np
+import numpy.typing as npt
 
-from undersong.patterns.language.expressions import Node
+from undersong.patterns.language.expressions import Field, Node
 from undersong.patterns.language.fields import Kind
 from undersong.patterns.reference.partitions import Entry
-from undersong.patterns.vectorized.exact_sum import F
+from undersong.patterns.vectorized.earlier import ChangedSequences
+from undersong.patterns.vectorized.exact_sum import F, NotVectorizable
 from undersong.patterns.vectorized.layout import RowTable
 from undersong.patterns.vectorized.row_source import RowSource
-from undersong.patterns.vectorized.vector_logic import B, Codes
+from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes
+
+
+class GrowingArray:
+    """An array that rows are added to, along its last axis; there is room, so that adding some copies no others.
+
+    ``width`` is the number of rows on the axis before it, where there is one.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike, *width: int) -> None:
+        self.size, self._room = 0, np.empty((*width, 0), dtype=dtype)
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """The values so far; they stay as they are until ``truncate``."""
+        return self._room[..., : self.size]
+
+    def append(self, values: npt.ArrayLike) -> None:
+        """Add values."""
+        fresh = np.asarray(values, dtype=self._room.dtype)
+        size = self.size + fresh.shape[-1]
+        if size > self._room.shape[-1]:
+            room = np.empty((*self._room.shape[:-1], size + size // 4 + 16), dtype=self._room.dtype)
+            room[..., : self.size] = self.values
+            self._room = room
+        self._room[..., self.size : size] = fresh
+        self.size = size
+
+    def truncate(self, size: int) -> None:
+        """Forget all but the first values."""
+        self.size = min(self.size, size)
+
+
+Made: TypeAlias = Callable[[RowSource], npt.NDArray[Any]]  # the array of a source of rows
 
 
 class GrowingColumns:
@@ -22,29 +58,71 @@ class GrowingColumns:
     def __init__(self, codes: dict[str, int]) -> None:
         self.entries: list[Entry] = []
         self.codes = codes
-        self.times, self.read = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
-        self._arrays: dict[Any, Any] = {}
+        self._times, self._read = GrowingArray(np.int64), GrowingArray(np.bool_)
+        self._fields: dict[Field, tuple[Made, GrowingArray]] = {}
+        self._conditions: dict[Any, GrowingArray] = {}
+        self._latest: tuple[ref[RowSource], int, int] | None = None  # the source of the last rows, and where they begin
 
-    def append(self, entries: Sequence[Entry]) -> None:
-        """Take the next rows of the timeline."""
+    @property
+    def times(self) -> npt.NDArray[np.int64]:
+        """The time of each row, in microseconds since 1970; 0 without one."""
+        return self._times.values
+
+    @property
+    def read(self) -> B:
+        """Which rows have scores."""
+        return self._read.values
+
+    def append(self, entries: Sequence[Entry], source: RowSource | None = None, first: int = 0) -> None:
+        """Take the next rows of the timeline: those of a ``source`` from its ``first`` on, where one is given."""
         self.entries += entries
-        self.times = np.append(self.times, np.array([entry.time or 0 for entry in entries], dtype=np.int64))
-        self.read = np.append(self.read, np.array([entry.read for entry in entries], dtype=np.bool_))
+        self._times.append([entry.time or 0 for entry in entries])
+        self._read.append([entry.read for entry in entries])
+        self._latest = None if source is None else (ref(source), first, len(self.entries) - len(entries))
+        if source is None:
+            source = RowSource([entry.row for entry in entries], self.codes)
+        for key, (made, array) in [*self._fields.items()]:
+            try:
+                array.append(made(source)[first : first + len(entries)])
+            except NotVectorizable:
+                del self._fields[key]  # who asks for it is told
 
     def truncate(self, size: int) -> None:
         """Forget all but the first rows."""
         del self.entries[size:]
-        self.times, self.read = self.times[:size], self.read[:size]
-        self._arrays = {key: array[:size] for key, array in self._arrays.items()}
+        fields = (array for _, array in self._fields.values())
+        for array in (self._times, self._read, *fields, *self._conditions.values()):
+            array.truncate(size)
+        self._latest = None
 
-    def array(self, key: Any, made: Callable[[RowSource], Any]) -> Any:
-        """An array over all rows; ``made`` gives that of a source of rows, and is asked about the new ones alone."""
-        array = self._arrays.get(key)
-        size = 0 if array is None else len(array)
-        if array is None or size < len(self.entries):
-            fresh = made(RowSource([entry.row for entry in self.entries[size:]], self.codes))
-            array = self._arrays[key] = fresh if array is None else np.concatenate([array, fresh])
-        return array
+    def field(self, node: Field, made: Made) -> npt.NDArray[Any]:
+        """A field of every row; only the first time it is read from all, then from those that are appended."""
+        if node not in self._fields:
+            values = made(RowSource([entry.row for entry in self.entries], self.codes))
+            self._fields[node] = made, GrowingArray(values.dtype)
+            self._fields[node][1].append(values)
+        return self._fields[node][1].values
+
+    def condition(self, key: Any, made: Made) -> npt.NDArray[Any]:
+        """Something else of every row; what is new is read when it is asked for, since most conditions rarely are."""
+        if key not in self._conditions:
+            self._conditions[key] = GrowingArray(made(RowSource(())).dtype)
+        array = self._conditions[key]
+        if array.size < len(self.entries):
+            array.append(self._unread(array.size, made))
+        return array.values
+
+    def _unread(self, size: int, made: Made) -> npt.NDArray[Any]:
+        """What is to be read of the rows from a place on; other timelines may have asked the same of their source."""
+        source = self._latest and self._latest[0]()
+        if self._latest is None or source is None or self._latest[2] != size:
+            return made(RowSource([entry.row for entry in self.entries[size:]], self.codes))
+        first = self._latest[1]
+        return made(source)[first : first + len(self.entries) - size]
+
+    def text(self, name: str) -> Codes:
+        """The codes of a text field of every row."""
+        return self.field(Field(name), lambda source: source.text(Field(name)))
 
 
 class JoinedColumns:
@@ -79,8 +157,10 @@ class JoinedColumns:
         """Where a condition on single rows holds or fails."""
         return self._joined((node, wanted), lambda source: source.truth(node, wanted))  # type: ignore[no-any-return]
 
-    def _joined(self, key: Any, made: Callable[[RowSource], Any]) -> Any:
-        arrays = [part.array(key, made) for part in self._parts]
+    def _joined(self, key: Any, made: Made) -> Any:
+        arrays = [
+            part.field(key, made) if isinstance(key, Field) else part.condition(key, made) for part in self._parts
+        ]
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
@@ -94,3 +174,16 @@ def joined_table(parts: Sequence[GrowingColumns], timed: Sequence[bool]) -> RowT
         np.array(timed, dtype=np.bool_),
         np.concatenate([part.read for part in parts]),
     )
+
+
+def changed_sequences(parts: Sequence[GrowingColumns], targets: Sequence[Collection[str] | None]) -> ChangedSequences:
+    """The sequences towards ``targets``, one collection for each timeline; None: all of its sequences."""
+    rows = np.ones(sum(len(part.entries) for part in parts), dtype=np.bool_)
+    first = 0
+    for part, toward in zip(parts, targets, strict=True):
+        last = first + len(part.entries)
+        if toward is not None:
+            codes = part.text("target")
+            rows[first:last] = np.logical_or.reduce([codes == code for code in (UNKNOWN, *map(part.codes.get, toward))])
+        first = last
+    return ChangedSequences(rows, np.array([toward is None for toward in targets], dtype=np.bool_))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
+from typing import TypeAlias
 
 import msgspec
+import numpy as np
 
 from undersong.models import Finding, Row, RuleOutcome
 from undersong.patterns.detect import detect, indicators_named
@@ -13,20 +15,23 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import DOWNSTREAM
 from undersong.patterns.language.inputs import NEVER_MISSING, available_inputs, gives, lacking
 from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_between, joined, ordered
-from undersong.patterns.live.columns import joined_table
-from undersong.patterns.live.end_filter import row_masks, vectors_over
-from undersong.patterns.live.row_log import RowLog, TimelineChange, TimelineKey
+from undersong.patterns.live.columns import changed_sequences, joined_table
+from undersong.patterns.live.end_filter import EndConditions
+from undersong.patterns.live.row_log import RowKey, RowLog, TimelineChange, TimelineKey
 from undersong.patterns.live.senders import Senders
 from undersong.patterns.live.timeline import LiveTimeline
 from undersong.patterns.reference.downstream import addressed_by, reads_others, sequence_after
 from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.reference.search import Match
-from undersong.patterns.set_indicators import asked_of_findings, not_set, set_by, shapes_for
+from undersong.patterns.set_indicators import asked_of_findings, not_set, sets_of, shapes_for
 from undersong.patterns.significance.confidence import with_confidence
+from undersong.patterns.vectorized.earlier import EarlierResults
 from undersong.patterns.vectorized.path_cache import PathCache
-from undersong.patterns.vectorized.row_source import TimelineSearch
+from undersong.patterns.vectorized.row_source import RowSource, TimelineSearch
+from undersong.patterns.vectorized.vector_logic import Masks
 from undersong.rows.corpus_scales import absolute_rows
 
+Toward: TypeAlias = Mapping[TimelineKey, Collection[str] | None]  # the targets of the sequences that changed; None: all
 FEW = 100  # rows up to which the reference is quicker than arrays
 
 
@@ -46,11 +51,16 @@ class LiveDetector:
         self.given_by, self.steps = given_by, steps
         self._rules = (*self.rules, *shapes_for(self.rules))  # the latter run unreported
         self._asking = frozenset(number for number, rule in enumerate(self._rules) if asked_of_findings(rule))
+        self._by_target = frozenset(
+            number for number, rule in enumerate(self._rules) if "target" in rule.file.partition_by
+        )
         self._setting = frozenset(number for number, rule in enumerate(self._rules) if rule.file.sets)
-        self._shapes = tuple(self._rules[number] for number in sorted(self._setting))
+        self._sets = sets_of(self._rules)
         over_several = {number for number, rule in enumerate(self._rules) if reads_others(rule)}
         self._several, self._beyond = frozenset(over_several - self._asking), frozenset(over_several & self._asking)
         self._wanted = frozenset[str]().union(*(rule.needs for rule in self._rules)) - NEVER_MISSING - {DOWNSTREAM}
+        self._conditions = EndConditions(self._rules)
+        self._numbers = {rule.hash: number for number, rule in enumerate(self._rules)}
         self.clear()
 
     def clear(self) -> None:
@@ -58,6 +68,7 @@ class LiveDetector:
         self.archive = RowLog()
         self.timelines: dict[TimelineKey, LiveTimeline] = {}
         self._codes: dict[str, int] = {}
+        self._source = RowSource((), self._codes)  # of the rows that came last; timelines read them from it
         self._paths = PathCache()
         self._senders = {number: Senders(self._rules[number]) for number in self._several}
         self._has = NEVER_MISSING | {DOWNSTREAM}
@@ -80,26 +91,31 @@ class LiveDetector:
         if lost:
             self._recount(lost)
         late = {line for line, changed in changes.items() if self._is_late(line, changed)}
-        due = self._due({line: self._advance(line, changed, late=line in late) for line, changed in changes.items()})
+        taken = {line: self._taken(line, changed, late=line in late) for line, changed in changes.items()}
+        due = self._advance(taken)
         self.archive.clear_fresh()
         due |= dict.fromkeys(late, frozenset(range(len(self._rules))))
         self._add_senders(due, {line: [change.key[0] for change in changed] for line, changed in changes.items()})
-        self._run({line: numbers - self._asking for line, numbers in due.items()})
+        toward = {line: _targets(row for _, row, _ in own) for line, own in taken.items() if line not in late}
+        self._run({line: numbers - self._asking for line, numbers in due.items()}, toward)
         before, self._active = self._active, self._active_rules()
         if self._active != before:  # other rules speak now
             due = {line: due.get(line, frozenset()) | self._setting for line in self.timelines}
-        self._run({line: self._due_by_findings(line, numbers) for line, numbers in due.items()})
+        self._run({line: self._due_by_findings(line, numbers) for line, numbers in due.items()}, {})
         late |= due.keys() - changes.keys() if late else set()  # rules over several agents run on those, too
         return joined([self._report(self.timelines[line], late=line in late) for line in due])
 
     def _due_by_findings(self, line: TimelineKey, due: Set[int]) -> Set[int]:
-        """The rules to run on a timeline of those that ask for what findings set: all where these set other things."""
-        timeline = self.timelines[line]
+        """The rules to run on a timeline of those that ask for what findings set: where these set other things."""
+        asked = due & self._asking
         if due.isdisjoint(self._setting):
-            return due & self._asking
-        current = timeline.current(self._active & self._setting).values()
-        before, timeline.indicators = timeline.indicators, set_by(current, self._shapes)
-        return self._asking if timeline.indicators != before else due & self._asking
+            return asked
+        changed = self.timelines[line].set_indicators(self._active & self._setting, self._sets)
+        if changed is None:
+            return self._asking
+        return asked | {
+            number for number in self._asking if not changed.isdisjoint(asked_of_findings(self._rules[number]))
+        }
 
     def finish(self, *, settle: bool = True) -> Changes:
         """No row follows for now: every finding has the balance of all its agent's rows, and is settled.
@@ -163,32 +179,34 @@ class LiveDetector:
         before = timeline is not None and timeline.last is not None and min(changes).key <= timeline.last
         return before or any(change.removed for change in changes)
 
-    def _advance(self, line: TimelineKey, changes: Sequence[TimelineChange], *, late: bool) -> Sequence[Row]:
-        """Take what is new in a timeline, after late rows all of it; the rows taken."""
+    def _taken(
+        self, line: TimelineKey, changes: Sequence[TimelineChange], *, late: bool
+    ) -> Sequence[tuple[RowKey, Row, int | None]]:
+        """The rows that a timeline is to take: what is new, after late rows all of it."""
         timeline = self.timelines.get(line)
         if timeline is None:
-            timeline = self.timelines[line] = LiveTimeline(line, self._rules, self._codes)
+            timeline = self.timelines[line] = LiveTimeline(line, self._conditions, self._codes)
         if late:
             timeline.clear()
-            rows = timeline.append(self.archive.since(line, None))
-        else:
-            rows = timeline.append((key, *self.archive.row(key)) for key in sorted({change.key for change in changes}))
-        for senders in self._senders.values():
-            if late:
+            for senders in self._senders.values():
                 senders.forget(line)
-            senders.append(line, timeline.entries[len(timeline.entries) - len(rows) :])
-        return rows
+            return [*self.archive.since(line, None)]
+        return [(key, *self.archive.row(key)) for key in sorted({change.key for change in changes})]
 
-    def _due(self, taken: Mapping[TimelineKey, Sequence[Row]]) -> dict[TimelineKey, Set[int]]:
-        """The rules to run on each timeline for the rows that it took; what rows say alone is asked of all at once."""
-        rows = [row for own in taken.values() for row in own]
-        vectors = vectors_over(rows)
-        masks = [row_masks(rule, rows, vectors) for rule in self._rules]
+    def _advance(
+        self, taken: Mapping[TimelineKey, Sequence[tuple[RowKey, Row, int | None]]]
+    ) -> dict[TimelineKey, Set[int]]:
+        """Let each timeline take rows; the rules to run on it. What rows say alone is asked of all at once."""
+        rows = [row for own in taken.values() for _, row, _ in own]
+        masks, self._source = self._conditions.masks(rows), RowSource(rows, self._codes)
         due: dict[TimelineKey, Set[int]] = {}
         first = 0
         for line, own in taken.items():
-            last = first + len(own)
-            due[line] = self.timelines[line].due([of_rule[first:last] for of_rule in masks]) - self._several
+            last, timeline = first + len(own), self.timelines[line]
+            entries = timeline.append(own, self._source, first)
+            for senders in self._senders.values():
+                senders.append(line, entries)
+            due[line] = timeline.due(masks.part(first, last)) - self._several
             first = last
         return due
 
@@ -210,8 +228,11 @@ class LiveDetector:
         """Whom rows that are not there yet address so."""
         return set[str]().union(*(addressed_by(self._rules[number], rows) for number in self._several))
 
-    def _run(self, due: Mapping[TimelineKey, Set[int]]) -> None:
-        """Run each rule over the timelines on which it is due; rules that are due on the same ones share arrays."""
+    def _run(self, due: Mapping[TimelineKey, Set[int]], toward: Toward) -> None:
+        """Run each rule over the timelines on which it is due; rules that are due on the same ones share arrays.
+
+        ``toward``: where only sequences towards some targets have changed, rules by target search no others.
+        """
         lines: dict[int, list[TimelineKey]] = {}
         for line, numbers in due.items():
             for number in numbers - self._several - self._beyond:
@@ -222,17 +243,19 @@ class LiveDetector:
         for number, own in sorted(lines.items()):
             together.setdefault(tuple(own), []).append(number)
         for own_lines, rules in together.items():
-            self._run_together({line: self.timelines[line] for line in own_lines}, rules)
+            self._run_together({line: self.timelines[line] for line in own_lines}, rules, toward)
 
-    def _run_together(self, timelines: Mapping[TimelineKey, LiveTimeline], numbers: Sequence[int]) -> None:
-        search = self._search(list(timelines.values()), marked=not self._asking.isdisjoint(numbers))
+    def _run_together(
+        self, timelines: Mapping[TimelineKey, LiveTimeline], numbers: Sequence[int], toward: Toward
+    ) -> None:
+        search = self._search(timelines, toward, marked=not self._asking.isdisjoint(numbers))
         for number in numbers:
             matches: dict[TimelineKey, list[Match]] = {line: [] for line in timelines}
             for match in search.search(self._rules[number]).matches:
                 timeline = match.partition.timeline
                 matches[timeline.agent, timeline.conversation].append(match)
             for line, own in matches.items():
-                timelines[line].take(number, own)
+                timelines[line].take(number, own, toward.get(line) if number in self._by_target else None)
 
     def _run_over_several(self, line: TimelineKey, number: int) -> None:
         """Run a rule over an agent's rows and those of the agents whom it addressed."""
@@ -246,13 +269,20 @@ class LiveDetector:
         matches = () if sequence is None else TimelineSearch([sequence], steps=self.steps).search(rule).matches
         own.take(number, matches)
 
-    def _search(self, timelines: Sequence[LiveTimeline], *, marked: bool) -> TimelineSearch:
-        columns = [timeline.seen(marked=marked) for timeline in timelines]
-        whole = [timeline.timeline(marked=marked) for timeline in timelines]
+    def _search(self, timelines: Mapping[TimelineKey, LiveTimeline], toward: Toward, *, marked: bool) -> TimelineSearch:
+        columns = [timeline.seen(marked=marked) for timeline in timelines.values()]
+        whole = [timeline.timeline(marked=marked) for timeline in timelines.values()]
         if sum(len(seen.entries) for seen in columns) <= FEW:
             return TimelineSearch(whole, steps=self.steps, few=FEW)
+
+        def bits(rule: PatternRule) -> Masks:
+            number = self._numbers[rule.hash]
+            return np.concatenate([timeline.bits(number) for timeline in timelines.values()])
+
+        targets = [toward.get(line) for line in timelines]
+        earlier = EarlierResults(self._paths, None if marked else bits, partial(changed_sequences, columns, targets))
         table = joined_table(columns, [each.timed for each in whole])
-        return TimelineSearch(whole, steps=self.steps, table=table, paths=self._paths)
+        return TimelineSearch(whole, steps=self.steps, table=table, earlier=earlier)
 
     def _report(self, timeline: LiveTimeline, *, late: bool, final: bool = False) -> Changes:
         """Compare what holds with what was reported."""
@@ -307,6 +337,12 @@ class LiveDetector:
         has = self._has - {DOWNSTREAM} if index in self._beyond else self._has
         reason = lacking(rule, has, self.given_by, any_read=self._read > 0, ranks=self._ranked > 0)
         return reason or (not_set(rule, self._set_here) if index in self._asking else "")
+
+
+def _targets(rows: Iterable[Row]) -> frozenset[str] | None:
+    """The targets of rows, whose sequences alone they change; None where a row is of all sequences."""
+    targets = {row.target for row in rows}
+    return None if None in targets else frozenset(target for target in targets if target is not None)
 
 
 def _is_same(before: Finding, after: Finding, *, final: bool) -> bool:

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from undersong.models import Row
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import Context, row_leaf
 from undersong.patterns.language.logic import Evaluate, compile_tree
 from undersong.patterns.language.row_pattern import at_end
-from undersong.patterns.reference.partitions import Entry
+from undersong.patterns.live.columns import GrowingArray, GrowingColumns
 from undersong.patterns.set_indicators import asked_of_findings
 from undersong.patterns.vectorized.exact_sum import NotVectorizable
 from undersong.patterns.vectorized.row_source import RowSource
 from undersong.patterns.vectorized.rule_plan import plan
 from undersong.patterns.vectorized.start_filter import MatchRequirements, nfa_of
-from undersong.patterns.vectorized.vector_logic import Vectors
+from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Masks, Vectors, mask_type
 
-OUTSIDE = -1  # the mask of a row that the rule does not see
 MANY = 8  # new rows of one timeline from which on they are not looked at one by one
 TOGETHER = 20  # rows from which on arrays give the masks of a rule sooner than its functions row by row
 
 
 class _EndConditions(NamedTuple):
-    """``last``: the bits of which the last row of a match fits one (0: any row); ``wanted``: those that each match has.
+    """``last``: the bits of which the last row of a match fits one; ``wanted``: those that each match has.
 
     ``always``: a row of any kind can change what matches (``$``). ``asks``: findings set indicators that it asks for on
     earlier rows, so that these say nothing here. ``rows`` are what a row alone must say to fit each
@@ -57,105 +56,128 @@ def _end_conditions(rule: PatternRule) -> _EndConditions:
     return _EndConditions(rows, 0 if 0 in masks else last, wanted, always, asks, plan(rule).requirements)
 
 
-def row_masks(rule: PatternRule, rows: Sequence[Row], vectors: Vectors | None) -> list[int]:
-    """Of each row the bits of the variables that it fits on its own; OUTSIDE where the rule does not see it.
+class RowMasks(NamedTuple):
+    """Of each rule and row the bits of the variables that the row fits on its own; ``inside``: the rule sees it."""
 
-    ``vectors`` are expressions over the same rows; None: row by row.
-    """
-    if vectors is not None:
-        try:
-            return _masks_of_arrays(rule, rows, vectors)
-        except (NotVectorizable, FloatingPointError):
-            pass
+    bits: npt.NDArray[np.unsignedinteger]
+    inside: B
+
+    def part(self, first: int, last: int) -> RowMasks:
+        """The masks of some of the rows."""
+        return RowMasks(self.bits[:, first:last], self.inside[:, first:last])
+
+
+class EndConditions:
+    """What some rules ask of the row with which a match ends."""
+
+    def __init__(self, rules: Sequence[PatternRule]) -> None:
+        self.rules = tuple(rules)
+        own = [_end_conditions(rule) for rule in rules]
+        self.kind = mask_type(max((len(rule.names) for rule in rules), default=1))
+        self.wanted = np.array([each.wanted for each in own], dtype=self.kind)
+        self.last = np.array([[each.last] for each in own], dtype=self.kind).reshape(-1, 1)
+        self.anything = self.last == 0
+        self.always = np.array([each.always for each in own], dtype=np.bool_)
+        self.asks = np.array([each.asks for each in own], dtype=np.bool_) & ~self.always
+
+    def masks(self, rows: Sequence[Row]) -> RowMasks:
+        """What each rule sees in rows, one by one."""
+        vectors = Vectors(RowSource(rows)) if len(rows) >= TOGETHER else None
+        bits = np.zeros((len(self.rules), len(rows)), dtype=self.kind)
+        inside = np.zeros(bits.shape, dtype=np.bool_)
+        for number, rule in enumerate(self.rules if rows else ()):
+            own = None if vectors is None else _of_arrays(rule, rows, vectors)
+            bits[number], inside[number] = zip(*_one_by_one(rule, rows), strict=True) if own is None else own
+        bits[~inside] = 0
+        return RowMasks(bits, inside)
+
+
+def _of_arrays(rule: PatternRule, rows: Sequence[Row], vectors: Vectors) -> tuple[Masks, B] | None:
+    try:
+        inside = np.array([row.state == "scored" for row in rows], dtype=np.bool_)
+        if rule.trees.where is not None:
+            inside &= vectors.holds(rule.trees.where)
+        return vectors.bits(tuple(condition.row for condition in plan(rule).conditions)), inside
+    except (NotVectorizable, FloatingPointError):
+        return None
+
+
+def _one_by_one(rule: PatternRule, rows: Sequence[Row]) -> Iterator[tuple[int, bool]]:
     conditions = _end_conditions(rule).rows
-    return [_mask(rule, conditions, row) for row in rows]
-
-
-def vectors_over(rows: Sequence[Row]) -> Vectors | None:
-    """Expressions over rows, where they are many enough to be quicker than row by row."""
-    return Vectors(RowSource(rows)) if len(rows) >= TOGETHER else None
-
-
-def _masks_of_arrays(rule: PatternRule, rows: Sequence[Row], vectors: Vectors) -> list[int]:
-    bits = vectors.bits(tuple(condition.row for condition in plan(rule).conditions))
-    masks: list[int] = np.broadcast_to(bits, len(rows)).tolist()
-    inside = np.array([row.state == "scored" for row in rows], dtype=np.bool_)
-    if rule.trees.where is not None:
-        inside &= vectors.holds(rule.trees.where)
-    for place in np.flatnonzero(~inside).tolist():
-        masks[place] = OUTSIDE
-    return masks
-
-
-def _mask(rule: PatternRule, conditions: Sequence[Evaluate | None], row: Row) -> int:
-    context = Context(row, {})
-    if row.state != "scored" or (rule.where is not None and rule.where(context) is not True):
-        return OUTSIDE
-    return sum(1 << bit for bit, fits in enumerate(conditions) if fits is None or fits(context) is True)
+    for row in rows:
+        context = Context(row, {})
+        inside = row.state == "scored" and (rule.where is None or rule.where(context) is True)
+        fits = [not inside or fits is None or fits(context) is True for fits in conditions]
+        yield sum(1 << bit for bit, each in enumerate(fits) if each), inside
 
 
 class MatchEndFilter:
-    """The read rows of one timeline as one rule sees them, row by row on their own.
+    """The read rows of one timeline as the rules see them, row by row on their own.
 
     A row that comes last changes the matches of a rule only where one can end with it.
     """
 
-    def __init__(self, rule: PatternRule) -> None:
-        self._rule, self._conditions = rule, _end_conditions(rule)
-        self._masks: list[int] = []
-        self._seen = 0
+    def __init__(self, conditions: EndConditions) -> None:
+        self._conditions = conditions
+        rules = len(conditions.rules)
+        self._bits, self._inside = GrowingArray(conditions.kind, rules), GrowingArray(np.bool_, rules)
+        self._seen = np.zeros(rules, dtype=conditions.kind)
 
-    def append(self, entries: Sequence[Entry], masks: Sequence[int]) -> bool:
-        """Take the last of the timeline's rows, by their ``masks``; whether they can change what the rule matches."""
-        first = len(self._masks)
-        self._masks += masks
-        for mask in masks:
-            self._seen |= max(mask, 0)
-        conditions = self._conditions
-        if conditions.always:
-            return any(mask >= 0 for mask in masks)
-        last = conditions.last
-        closing = [place for place, mask in enumerate(masks, first) if mask >= 0 and (not last or mask & last)]
-        if not closing or conditions.asks:
-            return bool(closing)
-        if conditions.wanted & ~self._seen:
-            return False
-        return len(closing) > MANY or any(self._can_end(entries, place) for place in closing)
+    def bits(self, number: int) -> Masks:
+        """Of each row the bits of the variables of a rule that it fits on its own; none where the rule ignores it."""
+        return self._bits.values[number]  # type: ignore[no-any-return]
 
-    def _can_end(self, entries: Sequence[Entry], end: int) -> bool:
+    def append(self, rows: GrowingColumns, masks: RowMasks) -> set[int]:
+        """Take the last of the timeline's rows, by their ``masks``; the rules whose matches they can change."""
+        first, asked = self._bits.size, self._conditions
+        self._bits.append(masks.bits)
+        self._inside.append(masks.inside)
+        self._seen |= np.bitwise_or.reduce(masks.bits, axis=1)
+        closing = masks.inside & (asked.anything | (masks.bits & asked.last != 0))
+        some = closing.any(axis=1)
+        due = set(np.flatnonzero(np.where(asked.always, masks.inside.any(axis=1), some & asked.asks)).tolist())
+        possible = some & ~asked.always & ~asked.asks & (asked.wanted & ~self._seen == 0)
+        for number in np.flatnonzero(possible).tolist():
+            places = np.flatnonzero(closing[number]) + first
+            if len(places) > MANY or any(self._can_end(number, rows, place) for place in places.tolist()):
+                due.add(number)
+        return due
+
+    def _can_end(self, number: int, rows: GrowingColumns, end: int) -> bool:
         """Whether the rows before one that closes a match, as far as one can reach, hold what each match needs."""
-        need, masks, by = self._conditions.requirements, self._masks, self._rule.file.partition_by
-        last = entries[end].row
-        conversation, target = last.conversation if "conversation" in by else None, last.target
-        alone = "target" not in by or target is not None
-        lacking, wanted = _still_lacking(dict(need.needs))
-        bounded = alone and (need.gap is not None or need.longest is not None)
-        passed = count = 0
-        for place in range(end, self._first_within(entries, end) - 1, -1):
-            mask = masks[place]
-            if mask < 0 or (not bounded and lacking and not mask & wanted):
-                continue
-            row = entries[place].row
-            if conversation is not None and row.conversation != conversation:
-                continue
-            if "target" in by and row.target is not None and target not in (None, row.target):
-                continue  # public rows are of everybody's sequences
-            count += 1
-            passed = 0 if mask & need.bound else passed + 1
-            if mask & wanted:
-                lacking, wanted = _still_lacking({kinds: n - (mask & kinds != 0) for kinds, n in lacking.items()})
-            if not lacking:
-                return True
-            if bounded and ((need.gap is not None and passed > need.gap) or count == need.longest):
-                return False
-        return False
+        rule, last = self._conditions.rules[number], rows.entries[end].row
+        need, by, first = _end_conditions(rule).requirements, rule.file.partition_by, _first_within(rule, rows, end)
+        inside = self._inside.values[number, first : end + 1]
+        if "conversation" in by:
+            inside = inside & (rows.text("conversation")[first : end + 1] == rows.codes[last.conversation])
+        if "target" in by and last.target is not None:  # public rows are of everybody's sequences
+            targets = rows.text("target")[first : end + 1]
+            inside = inside & ((targets == rows.codes[last.target]) | (targets == UNKNOWN))
+        masks = self._bits.values[number, first : end + 1][inside]
+        if any(np.count_nonzero(masks & masks.dtype.type(kinds)) < count for kinds, count in need.needs):
+            return False
+        return ("target" in by and last.target is None) or _in_reach(masks.tolist(), need)
 
-    def _first_within(self, entries: Sequence[Entry], end: int) -> int:
-        """The first row that may be of one match with the row at ``end``, as far as time tells."""
-        within, time = self._rule.within, entries[end].time
-        if within is None or time is None:
-            return 0
-        return bisect_left(entries, time - within, hi=end, key=lambda entry: entry.time or 0)
+
+def _first_within(rule: PatternRule, rows: GrowingColumns, end: int) -> int:
+    """The first row that may be of one match with the row at ``end``, as far as time tells."""
+    within, time = rule.within, rows.entries[end].time
+    return 0 if within is None or time is None else int(np.searchsorted(rows.times[: end + 1], time - within))
+
+
+def _in_reach(masks: Sequence[int], need: MatchRequirements) -> bool:
+    """Whether enough of the rows that a match needs come before it would pass over too many, or be too long."""
+    lacking, wanted = _still_lacking(dict(need.needs))
+    passed = 0
+    for count, mask in enumerate(reversed(masks), 1):
+        passed = 0 if mask & need.bound else passed + 1
+        if mask & wanted:
+            lacking, wanted = _still_lacking({kinds: n - (mask & kinds != 0) for kinds, n in lacking.items()})
+        if not lacking:
+            return True
+        if (need.gap is not None and passed > need.gap) or count == need.longest:
+            return False
+    return not lacking
 
 
 def _still_lacking(lacking: dict[int, int]) -> tuple[dict[int, int], int]:

@@ -45,7 +45,7 @@ class Match(NamedTuple):
     @property
     def named(self) -> tuple[tuple[str, Entry], ...]:
         """The rows bound to a named variable."""
-        return tuple(stage for stage in self.stages if stage[0] != ANY)
+        return tuple([stage for stage in self.stages if stage[0] != ANY])
 
 
 class SearchResult(NamedTuple):

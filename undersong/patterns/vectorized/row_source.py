@@ -18,10 +18,10 @@ from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.reference.partitions import Entry, SequenceAddress, Timeline
 from undersong.patterns.reference.search import Match, SearchResult
 from undersong.patterns.vectorized.aggregates import value_of
+from undersong.patterns.vectorized.earlier import NOTHING_KNOWN, EarlierResults
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
 from undersong.patterns.vectorized.layout import RowTable, ranges
 from undersong.patterns.vectorized.packed import PackedTimelines, in_source
-from undersong.patterns.vectorized.path_cache import PathCache
 from undersong.patterns.vectorized.run import MatchArrays, TableSearch
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes, Vectors
 
@@ -55,16 +55,16 @@ class TimelineSearch:
         steps: int = STEPS,
         few: int = FEW,
         table: RowTable | None = None,
-        paths: PathCache | None = None,
+        earlier: EarlierResults = NOTHING_KNOWN,
     ) -> None:
-        self.timelines, self.steps, self._table, self._paths = timelines, steps, table, paths
+        self.timelines, self.steps, self._table, self._earlier = timelines, steps, table, earlier
         self.few = table is None and sum(len(timeline.entries) for timeline in self.timelines) <= few
 
     @cached_property
     def run(self) -> TableSearch:
         """The rows as arrays."""
         table = self._table or table_of(self.timelines)
-        return TableSearch(table, Vectors(table.source), self._paths)
+        return TableSearch(table, Vectors(table.source), self._earlier)
 
     def of(self, _rule: PatternRule) -> TimelineSearch:
         """The same rows for every rule."""

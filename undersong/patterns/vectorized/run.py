@@ -11,6 +11,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Node
 from undersong.patterns.reference.matcher import STEPS
 from undersong.patterns.vectorized.aggregates import Measured, chosen
+from undersong.patterns.vectorized.earlier import NOTHING_KNOWN, ChangedSequences, EarlierResults
 from undersong.patterns.vectorized.environments import FrameVectors, RuleVectors, TableVectors
 from undersong.patterns.vectorized.exact_sum import F, I, NotVectorizable
 from undersong.patterns.vectorized.layout import (
@@ -28,14 +29,13 @@ from undersong.patterns.vectorized.layout import (
     some,
     undirected,
 )
-from undersong.patterns.vectorized.path_cache import PathCache
 from undersong.patterns.vectorized.reach import DirectedReach
 from undersong.patterns.vectorized.rule_plan import LayeredCondition, VectorPlan, plan
 from undersong.patterns.vectorized.select import SelectedMatches, Selection, select_matches
 from undersong.patterns.vectorized.sequence_windows import SequenceColumns, Sums
 from undersong.patterns.vectorized.strategies import SearchInput, choose_strategy
 from undersong.patterns.vectorized.targets import TargetRows, sequences, split_by_target, target_frame, whole_sequences
-from undersong.patterns.vectorized.vector_logic import B, Codes, Masks, Vectors
+from undersong.patterns.vectorized.vector_logic import B, Codes, Masks, Vectors, mask_type
 
 
 class MatchArrays(NamedTuple):
@@ -96,10 +96,10 @@ class _SharedLayout:
 
 
 class TableSearch:
-    """A table, with a cache of everything that several rules ask of it; ``paths`` are matches of earlier searches."""
+    """A table, with a cache of everything that several rules ask of it, and what is known of ``earlier`` searches."""
 
-    def __init__(self, table: RowTable, source: Vectors, paths: PathCache | None = None) -> None:
-        self.table, self.source, self.paths = table, source, paths
+    def __init__(self, table: RowTable, source: Vectors, earlier: EarlierResults = NOTHING_KNOWN) -> None:
+        self.table, self.source, self.earlier = table, source, earlier
         self._vectors: dict[Node | None, TableVectors] = {}
         self._layouts: dict[tuple[Node | None, bool], _SharedLayout] = {}
 
@@ -118,6 +118,11 @@ class TableSearch:
             self._vectors[where] = TableVectors(table, self.source)
         return self._vectors[where]
 
+    @cached_property
+    def changed(self) -> ChangedSequences | None:
+        """The sequences to search of rules by target; None: all."""
+        return None if self.earlier.changed is None else self.earlier.changed()
+
     def layout(self, where: Node | None, by: tuple[str, ...]) -> _SharedLayout:
         """The rows of each group."""
         key = where, "conversation" in by
@@ -132,7 +137,9 @@ class _RuleSearch:
 
     def __init__(self, run: TableSearch, plan: VectorPlan, steps: int) -> None:
         self.plan, self.rule, self.steps = plan, plan.rule, steps
-        self.cached = None if run.paths is None else run.paths.of(plan.rule.hash)
+        paths, self.known_bits = run.earlier.paths, run.earlier.bits
+        self.cached = None if paths is None else paths.of(plan.rule.hash)
+        self.changed = run.changed if plan.targeted else None
         shared = run.vectors(plan.rule.trees.where)
         self.table, self.vectors = shared.table, RuleVectors(shared, plan.levels)
         self.layout = run.layout(plan.rule.trees.where, plan.rule.file.partition_by)
@@ -158,16 +165,39 @@ class _RuleSearch:
 
     def _alone(self) -> tuple[SequenceFrame, Masks, I]:
         frame = self.layout.frame
-        return frame, picked(symbols(self.plan, self.vectors), frame.rows), np.zeros(0, dtype=np.int64)
+        return frame, picked(self._symbols(None), frame.rows), np.zeros(0, dtype=np.int64)
 
     def _towards(self) -> tuple[SequenceFrame, Masks, I]:
-        masks, parts, plan, rule = symbols(self.plan, self.vectors), self.layout.parts, self.plan, self.rule
+        changed, parts, plan, rule = self.changed, self.layout.parts, self.plan, self.rule
+        masks = self._symbols(None if changed is None else self.table.taken(changed.rows))
         marked = parts.lists.marked(masks)
         if plan.whole:
             around = whole_sequences(parts, marked)
         else:
             around = self.layout.surroundings.around(marked, plan.requirements, rule.within)
-        return target_frame(self.table, parts, marked, rule.required, around, whole=plan.whole, placed=plan.placed)
+        timelines = parts.order.timelines
+        alone = np.flatnonzero(np.ones(len(timelines), np.bool_) if changed is None else changed.timelines[timelines])
+        return target_frame(
+            self.table, parts, marked, rule.required, around, alone, whole=plan.whole, placed=plan.placed
+        )
+
+    def _symbols(self, searched: B | None) -> Masks:
+        """Per row of the table a bit for each variable that the agent's rows do not rule out; none if it is unread.
+
+        None, too, where the row is not to be ``searched``.
+        """
+        kind, conditions = mask_type(len(self.plan.conditions)), self.plan.conditions
+        if self.known_bits is None:
+            bits = self.vectors.shared.bits(tuple(condition.row for condition in conditions))
+        else:
+            bits = self.table.taken(self.known_bits(self.rule))
+        masks: Masks = np.multiply(np.broadcast_to(bits, self.table.size), self.table.read, dtype=kind)
+        if searched is not None:
+            masks *= searched
+        asked = [(index, each) for index, each in enumerate(conditions) if each.before is not None]
+        if asked:
+            _narrow(masks, asked, self.vectors)
+        return masks
 
     def _narrowed(self, masks: Masks, frame: SequenceFrame, sequence_columns: SequenceColumns) -> Masks:
         """The masks without the bits that the rule's own sequences rule out; asked only where the rest holds."""
@@ -225,17 +255,6 @@ def _match_arrays(
         count,
         gave_up,
     )
-
-
-def symbols(plan: VectorPlan, vectors: RuleVectors) -> Masks:
-    """Per row of the table a bit for each variable that the agent's rows do not rule out; none if it is unread."""
-    table = vectors.shared.table
-    bits = np.broadcast_to(vectors.shared.bits(tuple(condition.row for condition in plan.conditions)), table.size)
-    masks: Masks = np.multiply(bits, table.read, dtype=bits.dtype)
-    asked = [(index, each) for index, each in enumerate(plan.conditions) if each.before is not None]
-    if asked:
-        _narrow(masks, asked, vectors)
-    return masks
 
 
 def _narrow(masks: Masks, asked: list[tuple[int, LayeredCondition]], vectors: RuleVectors) -> None:

@@ -107,23 +107,23 @@ def target_frame(
     marked: ListMasks,
     required: Sequence[int],
     around: DirectedRuns,
+    groups: I,
     *,
     whole: bool,
     placed: bool,
 ) -> tuple[SequenceFrame, Masks, I]:
-    """The runs of public rows, and those around directed ones, in which each required bit occurs.
+    """The runs of public rows of some ``groups``, and those around directed ones, in which each required bit occurs.
 
     And their masks, and the timelines whose further runs would be too many rows. ``whole``: the runs are whole
     sequences; ``placed``: how far their rows are in the lists is asked for.
     """
     order = parts.order
-    groups = np.arange(len(order.timelines))
     nothing = np.zeros(len(groups), dtype=np.int64)
     run = SequenceRuns(
         np.concatenate([groups, parts.groups[around.link]]),
         np.concatenate([np.full(len(groups), UNKNOWN, dtype=np.int64), around.link]),
-        parts.public_before[np.concatenate([order.bounds[:-1], around.first])],
-        parts.public_before[np.concatenate([order.bounds[1:], around.last])],
+        parts.public_before[np.concatenate([order.bounds[groups], around.first])],
+        parts.public_before[np.concatenate([order.bounds[groups + 1], around.last])],
         np.concatenate([nothing, around.chain_first]),
         np.concatenate([nothing, around.chain_last]),
     )

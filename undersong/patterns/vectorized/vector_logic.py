@@ -19,6 +19,7 @@ from undersong.patterns.language.expressions import (  # fmt: skip
     Call,
     Compare,
     Either,
+    Field,
     IsNull,
     Node,
     Not,
@@ -40,7 +41,7 @@ _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "!=", "!=": "="}
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
-_OF_CONDITIONS = (Both, Either, Not, Truth, tuple)  # nodes made of conditions; a tuple: bits
+_PLAIN = (Both, Either, Not, Truth, Compare, OneOf, IsNull, Field, tuple)  # nodes that do no sums; a tuple: bits
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply}
 _Asked: TypeAlias = Node | tuple[Node | None, ...]
 _Remembered: TypeAlias = dict[tuple[str, _Asked], Any]
@@ -140,7 +141,7 @@ class Vectors:
         key = what, node
         if key in self._known:
             return self._known[key]
-        if isinstance(node, _OF_CONDITIONS):
+        if isinstance(node, _PLAIN):
             values = work(node)  # its parts are computed in turn, and it computes no number
         else:
             with np.errstate(over="raise", divide="ignore", invalid="ignore"):
