@@ -2,7 +2,7 @@
 """The ritual: `python3 make.py VERB`; needs Python 3.11 or later and nothing else.
 
 demo     set up an environment of its own and audit the conversations in demo/ into undersong-report/
-test     set up an environment of its own and run linter, type checker and tests (--quick: the fast ones)
+test     set up an environment of its own and run linter, type checker and tests (--quick: few, --spark: with pyspark)
 check    the linter and the type checker alone
 docs     build the documentation site into build/docs, and the man page into build/man
 package  build the wheel, the source archive and their bill of materials into dist/, and try them in a fresh environment
@@ -80,10 +80,14 @@ def check() -> None:
 def test() -> None:
     """Linter, type checker and tests, these in up to four processes; further arguments go to pytest.
 
-    ``--quick`` leaves out the tests that are marked slow, and those that need servers or browsers.
+    ``--quick`` leaves out the tests that are marked slow, and those that need servers or browsers. ``--spark`` installs
+    pyspark, for the tests that need it: half a gigabyte.
     """
     check()
     arguments = sys.argv[2:]
+    if "--spark" in arguments:
+        arguments.remove("--spark")
+        install("--require-hashes", "--requirement", ROOT / "requirements" / "spark.txt")
     if "--quick" in arguments:
         arguments = ["-m", "not slow and not servers", *(each for each in arguments if each != "--quick")]
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -121,7 +125,8 @@ def release() -> None:
 
 def lock() -> None:
     """Lock versions and hashes for every platform, without any address."""
-    for name, options in (("core", []), ("dev", ["--group", "dev"])):
+    within = ["--constraint", str(ROOT / "requirements" / "dev.txt")]
+    for name, options in (("core", []), ("dev", ["--group", "dev"]), ("spark", ["--extra", "spark", *within])):
         target = ROOT / "requirements" / f"{name}.txt"
         header = ("--no-emit-index-url", "--no-header", "--no-annotate", "--generate-hashes", "--universal", "--quiet")
         extra = [ROOT / "requirements" / "build.in"]

@@ -19,22 +19,22 @@ settings.load_profile("undersong")
 SAMPLES = Path(__file__).parent.parent / "samples"
 LONG = tuple(f"test_{name}.py" for name in (
     "outage", "kill", "pages", "history_sweep", "rerun", "fuzz", "contract", "equal", "tiny_llm", "trait_heads",
-    "resampled", "live", "exact", "worlds",
+    "resampled", "live", "exact", "worlds", "spark",
 ))  # fmt: skip
 SLOW_FOLDERS = frozenset({"plugins"})  # each test starts a program
 SLOW = frozenset(f"test_{name}.py" for name in (  # measured: most of them take 3 s of CPU or more
     "action", "audit_confirmation", "batches", "budget_runs", "calibration", "documents", "equal", "exact", "faults",
     "fuzz", "history_sweep", "inspect",
     "kill", "ledger", "live", "mcp", "models", "monitor", "necessary_conditions", "ood_check", "own_model", "packed",
-    "pytest_plugin", "rerun",
+    "parts", "pytest_plugin", "rerun",
     "resampled", "scan_export", "schemas", "significance", "site", "splitter", "steps", "tail", "tokens", "trait_heads",
     "turns", "typed", "validation", "watch", "watch_messages", "worlds",
 ))  # fmt: skip
-SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph"))
+SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph", "spark"))
 OPTIONAL = frozenset((
     "anthropic", "duckdb", "gguf", "h11", "hatchling", "jsonschema", "mcp", "nbclient", "neo4j",
     "numba", "openai", "pandas", "playwright",
-    "polars", "pyarrow", "pypdf", "sarif_kit", "scipy", "sklearn", "sphinx", "tokenizers", "xllamacpp",
+    "polars", "pyspark", "pyarrow", "pypdf", "sarif_kit", "scipy", "sklearn", "sphinx", "tokenizers", "xllamacpp",
 ))  # fmt: skip
 ABSENT = re.compile(r"No module named '(\w+)")
 

@@ -27,6 +27,7 @@ from undersong.arrow.tables import (
     _MESSAGES,
     _ROWS,
     _SCANS,
+    ADDRESSED,
     NOT_SEARCHED,
     ConversationHeader,
     TableFormat,
@@ -47,6 +48,8 @@ from undersong.pipeline.partwise import (
     ScoredThread,
     SearchedPart,
     WeighedPart,
+    addressed_pairs,
+    following_rules,
     routing_of,
     scan_part,
     score_part,
@@ -60,11 +63,14 @@ __all__ = [
     "MESSAGES",
     "ROWS",
     "SCANS",
+    "addressed_batches",
+    "conversations_in",
     "detect_batches",
     "findings_in",
     "finished_batches",
     "message_batches",
     "routing_from",
+    "row_batches",
     "rows_in",
     "scan_batches",
     "score_batches",
@@ -87,6 +93,11 @@ def message_batches(conversations: Iterable[Conversation]) -> Iterator[pa.Record
         messages = [message for each in some for message in each.messages]
         headers = [header for each in some for header in [ConversationHeader.of(each)] * len(each.messages)]
         yield _MESSAGES.batch(messages, about=headers)
+
+
+def row_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """Rows as batches of ROWS."""
+    return map(_ROWS.batch, grouped(rows, WRITTEN))
 
 
 def scan_batches(batches: Batches, options: Options = DEFAULTS) -> Iterator[pa.RecordBatch]:
@@ -194,6 +205,23 @@ def rows_in(batches: Batches) -> Iterator[Row]:
 def findings_in(batches: Batches) -> Iterator[Finding]:
     """The findings of batches of FINDINGS."""
     return chain.from_iterable(_FINDINGS.read(batch).records for batch in batches)
+
+
+def conversations_in(batches: Batches) -> Iterator[Conversation]:
+    """The conversations of batches of MESSAGES or SCANS, in which the messages of each follow each other."""
+    return _conversations(batches, True)
+
+
+def addressed_batches(batches: Batches, corpus: ScoredPart, options: Options = DEFAULTS) -> Iterator[pa.RecordBatch]:
+    """ROWS → who addressed whom in a row that a rule follows: ``beside`` and ``addressed``.
+
+    The rows of whoever was addressed belong beside those of the agent who did (``detect_batches``).
+    """
+    rules = following_rules(options, corpus)
+    for batch in batches:
+        pairs = sorted(addressed_pairs(_ROWS.read(batch, NOT_SEARCHED).records, rules))
+        columns = [pa.array([pair[place] for pair in pairs], pa.string()) for place in (0, 1)]
+        yield pa.RecordBatch.from_arrays(columns, schema=ADDRESSED)
 
 
 def _of_kind(summary: Any, kind: type[T]) -> T:

@@ -133,6 +133,9 @@ _ROWS = TableFormat(
 _FINDINGS = TableFormat(Finding, {SUMMARY: bytes | None})
 
 
+ADDRESSED = pa.schema([pa.field("beside", pa.string()), pa.field("addressed", pa.string())])
+
+
 def summaries(batches: Any) -> Iterator[bytes]:
     """The summaries in some batches."""
     for batch in batches:

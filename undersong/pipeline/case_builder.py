@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -18,6 +18,7 @@ from undersong.models import (
     TRAITS,
     Case,
     Confirmed,
+    Conversation,
     Deduction,
     Finding,
     Lead,
@@ -32,6 +33,7 @@ from undersong.models import (
     Why,
 )
 from undersong.models.verdict import TO_CHECK, WORDS_ONLY
+from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
@@ -39,8 +41,9 @@ from undersong.patterns.leads import places_of, shown_leads, with_quotes
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import Significance
+from undersong.pipeline.judged_findings import with_disagreement
 from undersong.pipeline.options import Options
-from undersong.pipeline.partwise import reads_all
+from undersong.pipeline.partwise import judge_named, reads_all
 from undersong.pipeline.stages import AuditCorpus, AuditState
 from undersong.routing.budget import RANKS, BudgetCutoff
 from undersong.routing.route import load_policy
@@ -101,8 +104,20 @@ def highest(rows: Iterable[Row]) -> dict[str, float]:
     return highest
 
 
+class ConversationSource(Protocol):
+    """Where conversations are: a store, or what stands for one."""
+
+    def conversation(self, name: str, /) -> tuple[Conversation, *tuple[Any, ...]]:
+        """A conversation by its id, and what else is stored of it."""
+        ...
+
+
 def quoted(
-    findings: Sequence[Finding], rows: Iterable[Row], store: Store, judge: Judge, rules: Sequence[PatternRule]
+    findings: Sequence[Finding],
+    rows: Iterable[Row],
+    store: ConversationSource,
+    judge: Judge,
+    rules: Sequence[PatternRule],
 ) -> tuple[Finding, ...]:
     """Each finding with verbatim quotes of its messages, with what moved the scores where the judge gives that.
 
@@ -121,7 +136,26 @@ def quoted(
     return with_attribution(quoted_findings, bound, messages, rules, judge.heads)
 
 
-def _outcome(finding: Finding, store: Store) -> Finding:
+class _Conversations:
+    """Conversations by their ids, where there is no store."""
+
+    def __init__(self, conversations: Mapping[str, Conversation]) -> None:
+        self._conversations = conversations
+
+    def conversation(self, name: str) -> tuple[Conversation]:
+        return (self._conversations[name],)
+
+
+def completed(
+    findings: Sequence[Finding], bound: Sequence[Row], conversations: Mapping[str, Conversation], options: Options
+) -> tuple[Finding, ...]:
+    """Weighed findings as a report has them, from the rows and the conversations that they name alone."""
+    rules = options.rules or load_rules()
+    noted = with_disagreement(findings, bound, rules)
+    return quoted(noted, bound, _Conversations(conversations), judge_named(options.judge), rules)
+
+
+def _outcome(finding: Finding, store: ConversationSource) -> Finding:
     if finding.target is None:
         return finding
     return with_outcome(finding, (m for name in finding.conversations for m in store.conversation(name)[0].messages))
@@ -131,7 +165,7 @@ def _bound(finding: Finding) -> Iterator[tuple[str, str]]:
     return zip(finding.message_conversations, finding.message_ids, strict=True)
 
 
-def _messages(places: Iterable[tuple[str, str]], store: Store) -> dict[tuple[str, str], Message]:
+def _messages(places: Iterable[tuple[str, str]], store: ConversationSource) -> dict[tuple[str, str], Message]:
     """Messages by conversation and id; each conversation is read once."""
     wanted: dict[str, set[str]] = {}
     for conversation, message_id in places:

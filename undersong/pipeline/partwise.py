@@ -38,7 +38,7 @@ from undersong.patterns.detect import Detection, RowSearch, SearchCounts, outcom
 from undersong.patterns.findings import order
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import CorpusInputs
-from undersong.patterns.reference.downstream import reads_others
+from undersong.patterns.reference.downstream import addressed_by, reads_others
 from undersong.patterns.set_indicators import asked_of_findings, shapes_for
 from undersong.patterns.significance.confidence import BY_PROFILE, usual_prevalence, with_confidence
 from undersong.patterns.significance.estimate import HypothesisFamily, Significance, estimate_significance, pairs_of
@@ -385,6 +385,27 @@ class _AgentSearch:
         profiles, is_named = self._agents.profiles, options.profile is not None
         usual = usual_prevalence(rows, profiles, BY_PROFILE, named=is_named) if options.prevalence is None else None
         return with_confidence(findings, rows, self._rules, options.prevalence if usual is None else usual)
+
+
+def following_rules(options: Options, corpus: ScoredPart) -> tuple[PatternRule, ...]:
+    """The rules that apply to a corpus and read rows of the agents that one addressed."""
+    followers = tuple(rule for rule in options.rules or load_rules() if reads_others(rule))
+    outcomes = RowSearch(()).detect(followers, gives=corpus.available, inputs=corpus.inputs).outcomes
+    return tuple(rule for rule, outcome in zip(followers, outcomes, strict=True) if outcome.status != "not_applicable")
+
+
+def addressed_pairs(rows: Iterable[Row], rules: Sequence[PatternRule]) -> set[tuple[str, str]]:
+    """Who addressed which other agent in a row that one of these rules follows."""
+    by_agent: dict[str, list[Row]] = {}
+    for row in absolute_rows(rows):
+        if row.target is not None and row.target != row.agent:
+            by_agent.setdefault(row.agent, []).append(row)
+    return {(agent, other) for agent, own in by_agent.items() for rule in rules for other in addressed_by(rule, own)}
+
+
+def judge_is_paid(spec: str) -> bool:
+    """Whether the judge of this name may cost money."""
+    return is_paid(spec)
 
 
 def _refuse_entangled(rules: Sequence[PatternRule]) -> None:
