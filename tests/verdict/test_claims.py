@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.scan.dialogue import change, scan
 from tests.verdict.test_mechanisms import dialogue, judged
 from undersong.datafiles.verdict_config import outcomes_config
+from undersong.datafiles.yaml_loader import RULES
 from undersong.models import Message, ToolCall, ToolResult
 from undersong.scan.phrases import load_book
-from undersong.verdict.claims import admits, claims
+from undersong.verdict.claims import admits, claims, grammar, sentences
 from undersong.verdict.tool_outcomes import outcome
 
 SAID = {
@@ -27,6 +31,23 @@ SAID = {
     "Successfully deployed.": "act",
     "It should be fixed now.": "fix",
 }
+SESSIONS = (Path(__file__).parent / "ledger", RULES / "session/cases")
+
+
+def test_a_sentence_that_is_not_searched_has_no_match():
+    texts = {path.read_text(encoding="utf-8") for folder in SESSIONS for path in folder.glob("*.yaml")} | set(SAID)
+    lines = {text[first:last] for text in texts for first, last in sentences(text)}
+    matched = 0
+    for line in lines:
+        lower = line.lower()
+        words = re.findall(r"[a-z]+", lower)
+        for form in grammar().forms:
+            found = form.shape.search(line) is not None
+            matched += found
+            assert form.may_match(lower, words) or not found, (form.kind, line)
+    assert matched > 100, "too few sentences for this to say anything"
+
+
 UNSAID = [
     "Is it fixed?",
     "I'll fix it tomorrow.",

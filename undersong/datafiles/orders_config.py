@@ -17,6 +17,7 @@ class OrdersConfig(SessionRules, frozen=True, kw_only=True):
     explanation: str
     talk_title: str
     talk_explanation: str
+    parts: tuple[str, ...]
     sign: str
     orders: tuple[str, ...]
     talk: str

@@ -109,6 +109,7 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     adv: tuple[str, ...]
     states: tuple[str, ...]
     triggers: tuple[str, ...]
+    parts: dict[str, tuple[str, ...]]
     forms: dict[str, tuple[str, ...]]
     unsaid: str
     conditional: str

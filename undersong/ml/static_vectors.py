@@ -91,6 +91,13 @@ class StaticVectors:
         return unit(self._sums(parts))
 
     def _sums(self, parts: Sequence[str]) -> Vectors:
+        """The sums (n, 256) of the token vectors; a sentence that occurs again, as in logs, is summed once."""
+        places: dict[str, int] = {}
+        rows = [places.setdefault(part, len(places)) for part in parts]
+        sums = self._sums_of_distinct(list(places))
+        return sums if len(places) == len(parts) else sums[rows]
+
+    def _sums_of_distinct(self, parts: Sequence[str]) -> Vectors:
         sums = np.zeros((len(parts), SIZE), dtype=np.float32)
         rows = np.empty((TOGETHER, SIZE), dtype=np.float32)
         done = 0
@@ -275,18 +282,26 @@ class WordPiece(dict[str, Pieces]):
         super().__init__()
         self._known = {token: place for place, token in enumerate(tokens)}
         self._unknown = self._known[UNKNOWN]
+        self._words: dict[str, Pieces] = {}  # pieces of words, of which the chunks of code and paths are made
         self._longest = max(map(len, self._known))  # characters
 
     def ids(self, text: str) -> list[int]:
         """The ids of a text's pieces, in order."""
         if len(self) > REMEMBERED:
             self.clear()
+            self._words.clear()
         if _SPLITTERS.search(text):  # str.split takes these for white space, BERT drops them
             text = _SPLITTERS.sub("", text)
         return list(chain.from_iterable(map(self.__getitem__, text.split())))
 
     def __missing__(self, chunk: str) -> Pieces:
-        self[chunk] = pieces = tuple(chain.from_iterable(map(self._cut, words(chunk))))
+        self[chunk] = pieces = tuple(chain.from_iterable(map(self._pieces_of, words(chunk))))
+        return pieces
+
+    def _pieces_of(self, word: str) -> Pieces:
+        pieces = self._words.get(word)
+        if pieces is None:
+            self._words[word] = pieces = self._cut(word)
         return pieces
 
     def _cut(self, word: str) -> Pieces:

@@ -9,6 +9,7 @@ import hashlib
 import heapq
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from math import exp, lgamma, log, log1p
 from typing import NamedTuple
 
@@ -266,6 +267,7 @@ def _map_interval(values: Interval, function: Callable[[float], float]) -> Inter
     return function(value), function(low), function(high)
 
 
+@lru_cache(maxsize=1 << 10)
 def clopper_pearson(successes: int, trials: int) -> tuple[float, float]:
     """The exact binomial interval of a share, at ``CONFIDENCE``.
 

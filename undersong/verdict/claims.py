@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -89,6 +89,7 @@ CHECKED: dict[str, tuple[CheckKind, ...]] = {  # forms of a claim about a check 
 MOST = 40  # claims of a message that are kept
 LOOKED = 400  # sentences of a message with a claim's word that are looked at
 AHEAD = 1000  # characters after a claim in which the agent may say that it is about to see for itself
+PAST = "{past}"  # stands for all participles
 _WORD = re.compile(r"[a-z]+")
 _HEADING = re.compile(r"^(?:#{1,6}[ ]|\*\*[^*\n]+\*\*[ ]*:?[ ]*$)", re.MULTILINE)
 _ALL = re.compile(r"\b(?:both|all|everything|everywhere|throughout|each|every|entire|whole|full)\b", re.IGNORECASE)
@@ -126,10 +127,23 @@ class Claim(NamedTuple):
     passive: bool = False
 
 
+class Form(NamedTuple):
+    """The pattern of a kind of claim; a sentence with none of ``words`` and ``parts``, in lower case, has no match."""
+
+    kind: str
+    shape: re.Pattern[str]
+    words: frozenset[str]
+    parts: tuple[str, ...]
+
+    def may_match(self, lower: str, words: Sequence[str]) -> bool:
+        """Whether a sentence, in lower case and as its words, is worth a search."""
+        return not self.words.isdisjoint(words) or any(part in lower for part in self.parts)
+
+
 class Grammar(NamedTuple):
     """What is made of several entries of ``claims.yaml``; its other patterns stand by themselves."""
 
-    forms: tuple[tuple[str, re.Pattern[str]], ...]
+    forms: tuple[Form, ...]
     fix: re.Pattern[str]
     acts: dict[str, tuple[str, ...]]
     admits: re.Pattern[str]
@@ -212,26 +226,30 @@ def grammar() -> Grammar:
         for past in group.past:
             words.setdefault(past, []).append(act)
     return Grammar(
-        forms=tuple(
-            (kind, re.compile("|".join(_filled(form, config) for form in forms), FLAGS))
-            for kind, forms in config.forms.items()
-        ),
+        forms=tuple(_form(kind, config) for kind in config.forms),
         fix=re.compile(rf"\b(?:{_either(config.fix)})\b", FLAGS),
         acts={past: tuple(acts) for past, acts in words.items()},
         admits=re.compile("|".join(_filled(each, config) for each in config.admits), FLAGS),
-        triggers=frozenset(
-            word
-            for each in (*config.fix, *words, *config.states, *config.triggers)
-            for word in _WORD.findall(each)[-1:]
-        ),
+        triggers=_last_words((*config.fix, *words, *config.states, *config.triggers)),
     )
+
+
+def _form(kind: str, config: ClaimsConfig) -> Form:
+    shape = re.compile("|".join(_filled(form, config) for form in config.forms[kind]), FLAGS)
+    parts = tuple(part for part in config.parts[kind] if part != PAST)
+    participles = (*config.fix, *(past for group in config.acts.values() for past in group.past))
+    return Form(kind, shape, _last_words(participles if PAST in config.parts[kind] else ()), parts)
+
+
+def _last_words(phrases: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for phrase in phrases for word in _WORD.findall(phrase)[-1:])
 
 
 def _filled(form: str, config: ClaimsConfig) -> str:
     acts = [past for group in config.acts.values() for past in group.past]
     adverbs = f"(?:(?:{_either(config.adv)})[ ]){{0,3}}"
     slots = {"{adv}": adverbs, "{fix}": _either(config.fix)}
-    slots["{past}"] = f"(?:{_either((*config.fix, *acts))})"
+    slots[PAST] = f"(?:{_either((*config.fix, *acts))})"
     slots["{along}"] = config.along.replace("{pass}", config.passes)
     slots["{pass}"] = config.passes
     slots["{states}"] = f"(?:{_either(config.states)})"
@@ -253,12 +271,14 @@ def _find_claims(text: str) -> Iterator[Claim]:
         sentence_text = text[first:last]
         if any(start <= first < end for start, end in plans):
             continue
-        if sentence_text.endswith("?") or patterns.triggers.isdisjoint(_WORD.findall(sentence_text.lower())):
+        lower = sentence_text.lower()
+        words = _WORD.findall(lower)
+        if sentence_text.endswith("?") or patterns.triggers.isdisjoint(words):
             continue
         looked += 1
         if looked > LOOKED:
             return
-        for kind, shape in patterns.forms:
+        for kind, shape in ((form.kind, form.shape) for form in patterns.forms if form.may_match(lower, words)):
             for match in shape.finditer(sentence_text):
                 before = assures.sub("", clause_before(sentence_text, 0, match.start()))
                 if unsaid.search(before) or _quoted(sentence_text, match, text[last : last + 1]):

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -38,6 +38,7 @@ FILES = ("sequence.md", "sequence_answer.md")
 MOST_SHAPES, MOST_EVIDENCE = 2, 20
 CERTAINTY = [0, *CONFIDENCE]
 LEAST_LETTERS = 4  # of a quote: a blank or a dot stands in every message
+SHOWN = 256  # texts whose form is remembered: windows of a conversation overlap
 INNOCENT = 400  # characters of an innocent reading that are kept
 
 
@@ -100,13 +101,20 @@ def render_window(window: SequenceWindow, shapes: Sequence[PatternShape]) -> Ren
 
 def _line(number: int, message: Message, labels: dict[str, str], window: SequenceWindow) -> str:
     """``7 S2 "Jonas" to "Marta", day 3 08:14: "…"``; everything that a party wrote is a JSON string."""
-    text, size = shortened(message.text, sequence_words().message_bytes)
+    text, size = _shown(message.text)
     whom = f" to {labels.get(message.target) or encoded(message.target)}" if message.target else ""
     watched = {"yes": ", watched", "no": ", not watched"}.get(message.observed, "")
     cut = shipped_prompts().words.shortened.format(bytes=f"{size:,}").rstrip() if size else ""
     when = _when(message.time, window.messages[0].time)
-    head = f"{number} {labels[message.agent]} {encoded(message.author)}{whom}{when}{watched}: {encoded(text)}{cut}\n"
+    head = f"{number} {labels[message.agent]} {encoded(message.author)}{whom}{when}{watched}: {text}{cut}\n"
     return head + "".join(tools_of(message).lines)
+
+
+@lru_cache(maxsize=SHOWN)
+def _shown(text: str) -> tuple[str, int]:
+    """A text as a JSON string, shortened, and how many bytes it had, as ``shortened`` says it."""
+    short, size = shortened(text, sequence_words().message_bytes)
+    return encoded(short), size
 
 
 def _when(time: datetime | None, first: datetime | None) -> str:

@@ -32,7 +32,8 @@ def orders_to_models(transcript: Transcript) -> Iterator[Moment]:
         message, text = turn.message, turn.message.text[:LOOKED_AT]
         if message.role == "system" or (message.role == "user" and is_assisted):
             continue
-        if not sign.search(text):
+        lower = text.lower()
+        if not any(part in lower for part in config.parts) or not sign.search(text):
             continue
         places = dict.fromkeys(_place(text, *each.span()) for each in islice(orders.finditer(text), QUOTED))
         if not places:

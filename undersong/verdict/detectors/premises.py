@@ -189,27 +189,30 @@ def _clauses(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 @cache
-def _function_words() -> frozenset[str]:
-    config = stance_config()
-    return frozenset(config.function_words.split()) | config.assertion - {"works", "causes"}
+def _skipped_words() -> frozenset[str]:
+    """The words that no key has: function words, words of assertion, pronouns and empty words."""
+    config, premises = stance_config(), premises_config()
+    function_words = frozenset(config.function_words.split()) | config.assertion - {"works", "causes"}
+    return function_words | premises.empty | premises.pronouns
 
 
 @lru_cache(maxsize=CLAUSES)
 def _key(words: tuple[str, ...]) -> tuple[frozenset[str], bool]:
     """Stems of content words with opposites brought to one form, and the polarity that is left."""
     config, affirms, key = stance_config(), True, set[str]()
-    skipped = _function_words() | premises_config().empty
+    skipped = _skipped_words()
     for word in words:
         if word in config.negations or word.endswith("n't"):
             affirms = not affirms
             continue
         if word in config.opposites:
             affirms, word = not affirms, config.opposites[word]
-        if word not in skipped and word not in premises_config().pronouns:
+        if word not in skipped:
             key.add(_stem(word))
     return frozenset(key), affirms
 
 
+@lru_cache(maxsize=CLAUSES)
 def _stem(word: str) -> str:
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _LEAST_STEM and not word.endswith("ss"):
@@ -239,10 +242,17 @@ def _confirms(turn: TranscriptTurn, asked: TranscriptTurn) -> tuple[int, int] | 
         first, last = sentence(text, match.start(), match.end())
         if not re.search(config.denied, text[first : match.start()]) and text[last - 1 : last] != "?":
             return first, last
-    put = pattern((config.first_person.replace("{beliefs}", beliefs),)).search(asked.prose.replace("’", "'"))
     opening = next(((first, last) for first, last, _ in _clauses(text) if _WORD.search(text[first:last].lower())), None)
-    if put is None or opening is None:
+    if opening is None or not _puts_belief(asked.prose):
         return None
     agrees = _bare_agreement(tuple(_WORD.findall(text[slice(*opening)].lower())))
     rest = text[opening[1] : opening[1] + 120]
     return sentence(text, *opening) if agrees and not re.search(config.denied, rest) else None
+
+
+@lru_cache(maxsize=16)
+def _puts_belief(prose: str) -> bool:
+    """Whether somebody says of themselves what only such a belief says; asked again for each turn that answers it."""
+    config = premises_config()
+    first_person = config.first_person.replace("{beliefs}", "|".join(config.beliefs))
+    return pattern((first_person,)).search(prose.replace("’", "'")) is not None
