@@ -49,3 +49,12 @@ def test_an_unknown_scheme_names_the_stores_that_are_there(run: Command) -> None
     assert sent.returncode == 2
     assert "unknown kind of store 'nowhere'" in sent.stderr
     assert sent.stderr.rstrip().endswith("neo4j+ssc, memory")
+
+
+def test_a_check_says_that_such_a_store_has_no_seals(run: Command) -> None:
+    checked = run("-m", "undersong", "store", "check", "--store", "memory://here")
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert checked.stdout.splitlines() == [
+        "memory://here holds together",
+        "not compared with what was stored: only files have seals and a digest",
+    ]

@@ -65,7 +65,8 @@ def info(address: str) -> None:
 def check(address: str, digest: str | None) -> None:
     """Read everything and say what does not hold together or is not as it was stored; exit code 4 if anything.
 
-    A file's rows are compared with seals that every write of undersong renews. Who can run undersong can seal again
+    A file's rows are compared with seals that every write of undersong renews, its packed histories and its index of
+    words with the rows that they are made from; other stores have no seals. Who can run undersong can seal again
     what they changed: keep the digest that is printed somewhere else, and name it with --digest.
     """
     from undersong.stores.integrity import problems
@@ -81,6 +82,8 @@ def check(address: str, digest: str | None) -> None:
     click.echo(words, err=bool(number))
     if content is not None:
         click.echo(f"digest {content}")
+    elif not number:
+        click.echo("not compared with what was stored: only files have seals and a digest")
     raise SystemExit(DAMAGED if number else 0)
 
 
