@@ -35,14 +35,18 @@ def in_turn(work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     return map(work, items)
 
 
+def _nothing() -> None:
+    """The first work of a process, so that it starts."""
+
+
 @contextmanager
-def shared_out(processes: int) -> Iterator[Share]:
+def shared_out(processes: int, prepare: Callable[[], object] = _nothing) -> Iterator[Share]:
     """A Share over so many processes; with 1 all of it is done here, in turn.
 
-    The processes start when the first work comes, empty and with the modules of this program, so that it works on every
-    system and beside open databases: by the start method that the program has set, else from a server of processes
-    where there is one, else each anew. They end with this process, however it ends. Raises ChildProcessError where one
-    of them was killed.
+    The processes start at once, so that they are ready when the first work comes, and call ``prepare``. They start
+    empty and with the modules of this program, which works on every system and beside open databases: by the start
+    method that the program has set, else from a server of processes where there is one, else each anew. They end with
+    this process, however it ends. Raises ChildProcessError where one of them was killed.
     """
     if processes <= 1:
         yield in_turn
@@ -50,8 +54,10 @@ def shared_out(processes: int) -> Iterator[Share]:
     from concurrent.futures import ProcessPoolExecutor  # here: loading it takes a tenth of a small run
     from concurrent.futures.process import BrokenProcessPool
 
-    pool = ProcessPoolExecutor(processes, _context(), _begin)
+    pool = ProcessPoolExecutor(processes, _context(), _begin, (prepare,))
     try:
+        for _ in range(processes):
+            pool.submit(_nothing)
         yield lambda work, items: _in_order(pool, processes * AHEAD, work, items)
     except BrokenProcessPool as error:
         what = "a process that worked for this one was killed; use fewer, they may lack memory"
@@ -71,11 +77,12 @@ def _context() -> BaseContext:
     return context
 
 
-def _begin() -> None:
+def _begin(prepare: Callable[[], object]) -> None:
     """What a process does first: a Ctrl-C is for the one that it works for, and with that one it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    prepare()
 
 
 def _end_with_parent() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -54,7 +55,7 @@ from undersong.pipeline.judged_findings import (
 )
 from undersong.pipeline.options import Options, Progress, counter, silent
 from undersong.pipeline.price_estimate import PriceEstimate
-from undersong.pipeline.reading_processes import read_conversations
+from undersong.pipeline.reading_processes import read_conversations, ready_to_read
 from undersong.pipeline.review_fit import confidence_by_reviews
 from undersong.pipeline.sequences import read_sequences
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
@@ -92,10 +93,10 @@ def audit(
         with temporary_store() if store is None else open_store(store) as opened_store:
             return audit(inputs, opened_store, options, progress, session=session)
     options, progress = options or Options(), progress or silent
-    with shared_out(options.processes) as share:
-        if session is not None:
-            return _audited(inputs, store, options, progress, session, share)
-        with open_session(options.judge, options.terms, store, options.ledger) as judging:
+    opened = open_session(options.judge, options.terms, store, options.ledger)
+    with opened if session is None else nullcontext(session) as judging:
+        ready = partial(ready_to_read, judging.judge.reads_everything, options.judge)
+        with shared_out(options.processes, ready) as share:
             return _audited(inputs, store, options, progress, judging, share)
 
 
@@ -278,10 +279,10 @@ def detect_rows(
 
     Raises InputError where the file cannot be opened or holds no row at all.
     """
-    problems, rows = rows_in(path)
-    search = RowSearch(rows)
-    detection = search.detect(rules)
     with shared_out(processes) as share:
+        problems, rows = rows_in(path)
+        search = RowSearch(rows)
+        detection = search.detect(rules)
         weighed = _significance(detection, search, rules, effort, share=share)
     findings = with_confidence(weighed.findings, rows, rules, prevalence)
     return problems, detection, msgspec.structs.replace(weighed, findings=findings)

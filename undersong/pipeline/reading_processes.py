@@ -26,6 +26,7 @@ from undersong.pipeline.options import Options, Progress
 from undersong.pipeline.partwise import CorpusRouting, judge_named, reads_all, routed_thread, rows_of
 from undersong.pipeline.stages import BATCH, AuditCorpus, AuditState, read_threads, stored_rows
 from undersong.routing.route import load_policy
+from undersong.scan import load_book
 from undersong.stores.protocol import Store
 from undersong.stores.sqlite import SQLiteStore
 from undersong.verdict import session_verdict
@@ -47,6 +48,13 @@ class _ReadBatch(NamedTuple):
     threads: list[ReadThread]
     answers: list[tuple[str, Evaluation]]
     failure: JudgeError | None
+
+
+def ready_to_read(free: bool, judge: str) -> None:
+    """Load what a process needs that is to read conversations, where the judge reads for ``free``."""
+    if free:
+        load_book()
+        judge_named(judge)
 
 
 def read_conversations(
