@@ -22,10 +22,29 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(cli, words, catch_exceptions=False)
 
 
-def audited(*more: str) -> None:
+def audited(*more: str) -> Result:
     done = run("audit", str(DEMO / "conversations"), "--read", "sequences", "--judge",
                f"replay:{DEMO / 'readings.replay'}", "--draws", "9", *more)  # fmt: skip
     assert done.exit_code == 0, done.output
+    return done
+
+
+def test_the_work_page_and_the_points_say_what_people_decided_of_a_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    audited()
+    claim = json.loads(run("review", "next", "--from", "claim", "--json").output)
+    run("review", "set", claim["id"], "rejected", "--reviewer", "Bo", "--reason", "already known")
+    second = audited()
+    report = tmp_path / "undersong-report"
+    assert "Decided: rejected by Bo" in second.output
+    assert "decided: `rejected by Bo" in (report / "work.md").read_text(encoding="utf-8")
+    points = [json.loads(line) for line in (report / "points.jsonl").read_bytes().splitlines()]
+    decided = [each["decided"] for each in points if each["message_id"] == claim["claim"]["message_id"]]
+    assert decided
+    assert all("rejected by Bo" in each[0] and "already known" in each[0] for each in decided)
+    assert run("verify", str(report)).exit_code == 0
 
 
 def test_a_review_is_in_the_next_report_and_verify_covers_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,13 +54,15 @@ def test_a_review_is_in_the_next_report_and_verify_covers_it(tmp_path: Path, mon
     assert not (report / "reviews.jsonl").exists()
     first = json.loads(run("review", "next", "--json").output)
     run("review", "set", first["id"], "confirmed", "--reviewer", "Ida", "--note", "<b>she</b> `pays` | *now*")
-    audited()
+    second = audited()
     (line,) = (report / "reviews.jsonl").read_bytes().splitlines()
     assert (json.loads(line)["id"], json.loads(line)["reviewer"]) == (first["id"], "Ida")
     page = (report / "report.html").read_text(encoding="utf-8")
     assert "confirmed by Ida" in page
     assert "&lt;b&gt;she&lt;/b&gt;" in page
     assert "<b>she</b>" not in page
+    assert "Decided: confirmed by Ida" in second.output.replace("\n   ", " ")
+    assert "**Decided**: confirmed by Ida" in (report / "forensic_audit_report.md").read_text(encoding="utf-8")
     markdown = (report / "details.md").read_text(encoding="utf-8")
     assert "confirmed by Ida" in markdown
     assert "<b>she</b>" not in markdown

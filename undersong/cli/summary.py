@@ -285,6 +285,8 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
             yield from _wrapped(f"   “{point['quote']}” – {point['speaker']}", indent="   ")
         state = first_upper(sentences().states[point["state"]])
         yield from _wrapped(f"   {state}. {first_upper(point['sure'])}.", indent="   ")
+        for words in point["decided"]:
+            yield from _wrapped(f"   Decided: {one_line(words, 300)}", indent="   ")
         if point["open"]:
             yield click.style(f"   {point['open'].replace('undersong', program(), 1)}", dim=True)
     if more:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from undersong.core.text import text_hash
-from undersong.models import Case, Review, ReviewedRow, standing_review
+from undersong.models import Case, LedgerClaim, Review, ReviewedRow, ReviewStanding, standing_review
+from undersong.report.opening_choice import Point
 from undersong.stores.reviewing import Reviewable, evidence_places, kind_and_id
 
 
@@ -16,10 +17,42 @@ def decision_words(case: Case, item: Reviewable) -> tuple[str, ...]:
     """
     reviews = [review for review in case.reviews if (review.kind, review.id) == kind_and_id(item)]
     standing = standing_review(reviews, _rows(case, item, reviews[-1])) if reviews else None
-    if standing is None:
-        return ()
+    return () if standing is None else standing_words(standing)
+
+
+def standing_words(standing: ReviewStanding) -> tuple[str, ...]:
+    """A sentence for the latest verdict of each reviewer, which says so where it is stale."""
     stale = "; stale: the messages have changed since" if standing.stale else ""
     return tuple(f"{_words(review)}{stale}" for review in (standing.review, *standing.others))
+
+
+def point_decisions(case: Case, point: Point) -> tuple[str, ...]:
+    """The same for a thing to look at."""
+    items = point_items(case, point) if case.reviews else ()
+    return tuple(words for item in items for words in decision_words(case, item))
+
+
+def point_items(case: Case, point: Point) -> Iterator[Reviewable]:
+    """What a thing to look at is made of and a person can decide on: a finding, leads, or the claims of a message."""
+    place = (point.conversation, point.message_id)
+    if point.kind == "finding":
+        yield from (finding for finding in case.findings if finding.finding_id.startswith(point.id))
+    elif point.kind == "lead":
+        yield from (lead for lead in case.leads if place in evidence_places(lead))
+    else:
+        yield from claims_at(case, *place)
+
+
+def claim_decisions(case: Case, conversation: str, message_id: str) -> tuple[str, ...]:
+    """The same for every claim of a message."""
+    items = claims_at(case, conversation, message_id) if case.reviews else ()
+    return tuple(words for item in items for words in decision_words(case, item))
+
+
+def claims_at(case: Case, conversation: str, message_id: str) -> Iterator[LedgerClaim]:
+    """The claims of a message."""
+    sessions = (session for session in case.sessions if session.conversation == conversation)
+    yield from (claim for session in sessions for claim in session.claims if claim.message_id == message_id)
 
 
 def _words(review: Review) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from undersong.models import Case, Deduction, SessionVerdict
+from undersong.report.decision_words import claim_decisions
 from undersong.report.order import order_sessions
 
 
@@ -32,6 +33,7 @@ class DeductionRecord(msgspec.Struct, frozen=True):
     start: int | None
     end: int | None
     episode: str
+    decided: tuple[str, ...] = ()  # what people decided of the claims of this message, a sentence for each of them
 
 
 def deduction_records(case: Case) -> Iterator[DeductionRecord]:
@@ -41,7 +43,9 @@ def deduction_records(case: Case) -> Iterator[DeductionRecord]:
         for deduction in session.deductions:
             message = messages.get((session.conversation, deduction.message_id))
             time = message.time.isoformat() if message and message.time else None
-            yield _record(session, deduction, message.agent if message else "", time)
+            decided = claim_decisions(case, session.conversation, deduction.message_id)
+            record = _record(session, deduction, message.agent if message else "", time)
+            yield msgspec.structs.replace(record, decided=decided)
 
 
 def _record(session: SessionVerdict, deduction: Deduction, agent: str, time: str | None) -> DeductionRecord:

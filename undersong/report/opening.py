@@ -16,6 +16,7 @@ from undersong.models.verdict import AGAINST, AGENT_ORDERS, REQUEST, SPREADS
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
 from undersong.report.claims_view import CHECKED, coding_sessions
+from undersong.report.decision_words import point_decisions
 from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.opening_choice import Point, State, chosen_points, spread
 from undersong.report.opening_orders import agent_orders, model_orders
@@ -66,7 +67,11 @@ def points_of(case: Case) -> tuple[Point, ...]:
     )
     texts = {(message.conversation, message.id): message.text for message in case.cited}
     return tuple(
-        msgspec.structs.replace(point, quote=whole(point.quote, texts.get((point.conversation, point.message_id))))
+        msgspec.structs.replace(
+            point,
+            quote=whole(point.quote, texts.get((point.conversation, point.message_id))),
+            decided=point_decisions(case, point),
+        )
         for point in chosen_points([list(source) for source in sources])
     )
 

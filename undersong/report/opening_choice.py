@@ -21,7 +21,8 @@ State = Literal["sure", "finding", "lead"]  # how far a reader may go with it
 class Point(msgspec.Struct, frozen=True):
     """One thing to look at. ``sure`` is how sure, in words; ``confidence`` is the number behind them.
 
-    ``quote`` is verbatim and may be ""; ``speaker`` says it. ``id`` is what ``undersong explain`` takes.
+    ``quote`` is verbatim and may be ""; ``speaker`` says it. ``id`` is what ``undersong explain`` takes. ``decided`` is
+    what people decided of it, a sentence for each of them.
     """
 
     kind: PointKind
@@ -35,6 +36,7 @@ class Point(msgspec.Struct, frozen=True):
     confidence: float | None = None
     title: str = ""
     state: State = "lead"
+    decided: tuple[str, ...] = ()
 
 
 def look_title(states: Sequence[State]) -> str:
