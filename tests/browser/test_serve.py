@@ -138,6 +138,11 @@ def test_a_moderator_decides_on_fifty_findings_with_keys_alone(browser: Browser,
         visit = visiting(context, client)
         page = visit.go("/review")
         assert "very likely" not in page.inner_text("main").lower()  # how sure it is stays hidden
+        assert "the messages show it" in page.inner_text("main")  # what the verdicts mean, at the first one
+        assert page.inner_text("#asked").startswith("Is what ada wrote to ")
+        page.click(".stage .who a[href^='#c'] >> nth=0")  # the message in its context, on the same page
+        assert page.url.partition("#")[0].endswith("/review")
+        assert page.locator(".turns > li:target").is_visible()
         for number in range(50):
             if number == 3:
                 page.keyboard.press("n")
@@ -147,16 +152,17 @@ def test_a_moderator_decides_on_fifty_findings_with_keys_alone(browser: Browser,
                 page.keyboard.press("2")  # the second reason
             if number == 5:
                 with page.expect_navigation():
-                    page.keyboard.press("s")
+                    page.keyboard.press("h")
                 assert "How sure:" in page.inner_text("main")
             if number == 7:  # put one off: another one comes
                 before = page.input_value("input[name=id]")
                 with page.expect_navigation():
-                    page.keyboard.press("j")
+                    page.keyboard.press("s")
                 assert page.input_value("input[name=id]") != before
             if number == 9:  # look at the last one again, and think better of it
                 with page.expect_navigation():
-                    page.keyboard.press("k")
+                    page.keyboard.press("b")
+                assert "decide anew" in page.inner_text("main").lower()
                 with page.expect_navigation():
                     page.keyboard.press("r")
             with page.expect_navigation():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted
+from undersong.core.text import counted, turn_number
 from undersong.models import Finding, Lead, LedgerClaim, Review
 from undersong.report.escape import first_upper, own_name
 
@@ -70,7 +70,8 @@ def around_lines(store: Store, item: Reviewable) -> Iterator[str]:
             if at in near:
                 mark = ">" if (name, message.id) in places else " "
                 speaker = own_name(message.agent or message.author, name)
-                yield f"{mark} {message.position} {one_line(speaker, 60)}: {one_line(message.text, QUOTED)}"
+                said = one_line(message.text, QUOTED)
+                yield f"{mark} {turn_number(message.position)} {one_line(speaker, 60)}: {said}"
 
 
 def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:

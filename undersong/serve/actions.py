@@ -10,7 +10,8 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from undersong.models import Record
+from undersong.models import Finding, Record
+from undersong.report.escape import own_name
 from undersong.serve.decisions import NAME, Decision, decide
 from undersong.serve.evidence import evidence_of
 from undersong.serve.forms import converted, query_of
@@ -47,22 +48,28 @@ def review(request: Request) -> Response:
     if state.id and chosen is None:
         raise missing("there is no such finding", state.id)
     skip = (*state.skip, chosen.finding_id)[-SKIPPED:] if chosen else ()
+    last = library.store.finding(state.was) if state.was else None
     reviewed = len({each.id for each in library.store.reviews("finding")})
     return page(
         request,
         "review.html.j2",
         "/review",
         e=evidence_of(library, chosen) if chosen else None,
-        draws=True,
+        last=decided_words(last) if last else "",
         pool=draw.left if draw else 0,
         done=reviewed,
-        skip=_with(ReviewState(skip=skip)),
+        skip=_with(ReviewState(was=state.was, skip=skip)),
         before=address("/review", id=state.was) if state.was and state.was != state.id else "",
         undo=address("/review", id=state.was) if state.was else "",
         shown=state.show,
         reveal=_with(state, show=True),
         again=bool(state.id),
     )
+
+
+def decided_words(finding: Finding) -> str:
+    """A finding in a few words: pattern and agent."""
+    return f"{finding.title}, {own_name(finding.agent, finding.conversations[0] if finding.conversations else '')}"
 
 
 def _with(state: ReviewState, *, show: bool = False) -> str:

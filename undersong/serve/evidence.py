@@ -9,6 +9,7 @@ from itertools import groupby
 from undersong.models import Evaluation, Finding, Message, ReviewStanding, TraitScores
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
+from undersong.report.escape import own_name
 from undersong.report.finding_view import RuleWords, why_words
 from undersong.report.narrative import certainty_words, outcome_words
 from undersong.report.opening import finding_point
@@ -74,6 +75,13 @@ class Evidence:
         return self.finding.conversations[0] if self.finding.conversations else ""
 
     @property
+    def question(self) -> str:
+        """What a person decides, in a sentence."""
+        who = own_name(self.finding.agent, self.home)
+        whom = f" to {own_name(self.finding.target, self.home)}" if self.finding.target else ""
+        return f"Is what {who} wrote{whom} consistent with “{self.finding.title}”?"
+
+    @property
     def missing(self) -> int:
         """How many of its messages the store has no text of."""
         return sum(turn.message is None for stage in self.stages for turn in stage.turns)
@@ -92,7 +100,9 @@ def evidence_of(library: Library, finding: Finding) -> Evidence:
     words = library.rules().get(finding.rule_hash, RuleWords())
     names = dict(_stage_names(finding, places))
     turns = [_turn(library, finding, words, names.get(place, ""), place, texts.get(place)) for place in places]
-    shows = {stage.name: stage.shows for stage in rule.file.reading.stages} if rule and rule.file.reading else {}
+    shows = (
+        {stage.name.lower(): stage.shows for stage in rule.file.reading.stages} if rule and rule.file.reading else {}
+    )
     groups = groupby(zip(places, turns, strict=True), key=lambda pair: names.get(pair[0], ""))
     reading = library.reading(finding.reading)
     shape = next((each for each in reading.shapes if each.pattern == finding.pattern), None) if reading else None
@@ -100,7 +110,7 @@ def evidence_of(library: Library, finding: Finding) -> Evidence:
         finding=finding,
         point=finding_point(finding),
         stages=tuple(
-            Stage(name, " ".join(shows.get(name, "").split()), tuple(turn for _, turn in group))
+            Stage(name, " ".join(shows.get(name.lower(), "").split()), tuple(turn for _, turn in group))
             for name, group in groups
         ),
         context=_context(library, finding, names),
@@ -111,6 +121,13 @@ def evidence_of(library: Library, finding: Finding) -> Evidence:
         outcome=outcome_words(finding),
         standing=standing(store, finding),
     )
+
+
+def _stage_words(finding: Finding, rule: PatternRule | None) -> dict[str, str]:
+    """Stage in lower case → what messages of it do; by the rule itself, else by the rule that the pattern is named by."""
+    rules = (rule, *(each for each in all_rules() if each.id == finding.pattern))
+    reading = next((each.file.reading for each in rules if each and each.file.reading), None)
+    return {stage.name.lower(): stage.shows for stage in reading.stages} if reading else {}
 
 
 def _innocent(notes: Sequence[str]) -> str:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
 from undersong.errors import UndersongError
 from undersong.models import REASONS, Finding, Lead, LedgerClaim, Record
 from undersong.patterns.catalog import FOLDER, all_rules
+from undersong.patterns.leads import lead_weights
 from undersong.pipeline.review_standing import figures_of
 from undersong.report.claims_view import WORDS
+from undersong.report.decision_words import point_items, standing_words
 from undersong.report.opening import finding_point
+from undersong.report.opening_choice import Point
 from undersong.serve.agent_view import agent_page
 from undersong.serve.audits import Audits
 from undersong.serve.compare import SHOWN, compared
@@ -25,16 +29,17 @@ from undersong.serve.marking import Span, marked
 from undersong.serve.problems import ProblemError, missing
 from undersong.serve.rendering import HERE, address, environment, render, static_files
 from undersong.serve.rendering import TYPES as STATIC_TYPES
+from undersong.serve.runs import Run
 from undersong.serve.security import HEADERS
 from undersong.serve.transcripts import transcript_page
 from undersong.stores.listing import AgentQuery, ClaimQuery, ConversationQuery, FindingQuery, LeadQuery, SearchQuery
-from undersong.stores.reviewing import evidence_places, standing
+from undersong.stores.reviewing import Reviewable, evidence_places, standing
 
 STALE = 10.0  # seconds for which a list that counts everything may be that of before
 ROWS = 40  # entries of a page for people
 POOL_TITLES = {"likely": "confidence .5 or more", "unlikely": "other findings", "lead": "leads", "claim": "claims"}
 REVIEWER = "undersong_reviewer"  # the cookie with the name that was given last
-SAID = {"confirmed": "Confirmed.", "rejected": "Rejected.", "unsure": "Noted as unsure."}
+SAID = {"confirmed": "Confirmed:", "rejected": "Rejected:", "unsure": "Unsure:"}
 
 
 class Site(NamedTuple):
@@ -74,6 +79,7 @@ def page(request: Request, template: str, here: str, **values: Any) -> HTMLRespo
         "reasons": REASONS,
         "names": {"reviewer": request.cookies.get(REVIEWER, "")[:80]},
         "said": SAID.get(request.query_params.get("outcome", ""), ""),
+        "last": "stored",
     }
     return HTMLResponse(render(template, here=here, **(shared | values)))
 
@@ -93,7 +99,14 @@ def overview(request: Request) -> Response:
     site = site_of(request)
     library = site.library
     run = next(iter(library.runs.all()), None)
-    points = run.points if run else tuple(finding_point(each) for each in library.store.list_findings(limit=5).items)
+    points = (
+        decided_points(library, run)
+        if run
+        else tuple(
+            msgspec.structs.replace(finding_point(each), decided=_decided(library, each))
+            for each in library.store.list_findings(limit=5).items
+        )
+    )
     undecided = library.store.list_findings(FindingQuery(reviewed=("none",)), None, 1).total
     return page(
         request,
@@ -108,6 +121,21 @@ def overview(request: Request) -> Response:
         waiting=undecided,
         jobs=[job for job in site.audits.jobs() if not job.finished or not run or job.id != run.id][:5],
     )  # fmt: skip
+
+
+def decided_points(library: Library, run: Run) -> tuple[Point, ...]:
+    """What to look at first in a run, with what people decided of it since, as the store has it now."""
+    return tuple(
+        msgspec.structs.replace(
+            point, decided=tuple(words for item in point_items(run.case, point) for words in _decided(library, item))
+        )
+        for point in run.points
+    )
+
+
+def _decided(library: Library, item: Reviewable) -> tuple[str, ...]:
+    now = standing(library.store, item)
+    return () if now is None else standing_words(now)
 
 
 class FindingFilter(Record, frozen=True, kw_only=True):
@@ -191,7 +219,8 @@ def leads(request: Request) -> Response:
     after = request.query_params.get("after", "")
     listed = store.list_leads(LeadQuery(), after or None, ROWS)
     claims = store.list_claims(ClaimQuery(), None, 8)
-    return page(request, "leads.html.j2", "/leads", page=listed, claims=claims, query={"after": after})
+    values = {"page": listed, "claims": claims, "query": {"after": after}, "cut": lead_weights().cut}
+    return page(request, "leads.html.j2", "/leads", **values)
 
 
 def claims(request: Request) -> Response:
@@ -211,7 +240,8 @@ def lead(request: Request) -> Response:
     facts = [f"{each.source}: {each.value:g}" + (f", others {each.compared_with:g}" if each.compared_with is not None
              else "") for each in one.evidence]  # fmt: skip
     title = f"{one.agent.rpartition('/')[2]}{f' in {one.conversation}' if one.conversation else ''}"
-    return _item(request, one, {"kind": "lead", "id": name}, title, one.reason, facts)
+    question = f"Is {one.agent.rpartition('/')[2]} worth looking at?"
+    return _item(request, one, {"kind": "lead", "id": name}, title, one.reason, facts, question)
 
 
 def claim(request: Request) -> Response:
@@ -223,11 +253,18 @@ def claim(request: Request) -> Response:
     facts = [f"{one.kind}; {WORDS[one.state]}"]
     facts += [f"The check: {one.check}"] if one.check else []
     facts += [f"Before it answered, it wrote: {one.thought}"] if one.thought else []
-    return _item(request, one, {"kind": "claim", "id": name}, f"“{one.sentence.text}”", one.reason, facts)
+    question = f"Is it so that the claim is {one.state}?"
+    return _item(request, one, {"kind": "claim", "id": name}, f"“{one.sentence.text}”", one.reason, facts, question)
 
 
 def _item(
-    request: Request, one: Lead | LedgerClaim, item: dict[str, str], title: str, sentence: str, facts: list[str]
+    request: Request,
+    one: Lead | LedgerClaim,
+    item: dict[str, str],
+    title: str,
+    sentence: str,
+    facts: list[str],
+    question: str,
 ) -> Response:
     store, here = site_of(request).library.store, "/leads"
     turns = []
@@ -238,7 +275,9 @@ def _item(
     back = address(f"/{item['kind']}s", item["id"])
     values = {"title": title, "sentence": sentence, "facts": facts, "turns": turns, "item": item, "back": back}
     kicker = "Claims" if item["kind"] == "claim" else "Leads"
-    return page(request, "item.html.j2", here, kicker=kicker, standing=standing(store, one), **values)
+    return page(
+        request, "item.html.j2", here, kicker=kicker, question=question, standing=standing(store, one), **values
+    )
 
 
 class ConversationFilter(Record, frozen=True, kw_only=True):
@@ -344,7 +383,9 @@ def runs(request: Request) -> Response:
 
 def run(request: Request) -> Response:
     """One run: what to look at, what was not looked at, and its facts."""
-    return page(request, "run.html.j2", "/runs", run=site_of(request).library.runs.run(request.path_params["id"]))
+    library = site_of(request).library
+    one = library.runs.run(request.path_params["id"])
+    return page(request, "run.html.j2", "/runs", run=one, points=decided_points(library, one))
 
 
 PARTS = {"html": "text/html; charset=utf-8", "md": "text/plain; charset=utf-8", "svg": "image/svg+xml",

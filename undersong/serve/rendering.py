@@ -16,6 +16,7 @@ from undersong.core.text import counted, mechanism_name, turn_number
 from undersong.models import LEVELS, NEGATIVE_TRAITS
 from undersong.report import escape
 from undersong.report.claims_view import WORDS
+from undersong.report.opening_sentences import sentences
 from undersong.report.render.pages import TEMPLATES as REPORT_TEMPLATES
 from undersong.report.render.pages import own_text
 from undersong.report.sureness import likelihood, sure_words
@@ -66,6 +67,7 @@ def environment() -> jinja2.Environment:
     )  # fmt: skip
     made.globals |= {function.__name__: function for function in functions}
     made.globals |= {"levels": LEVELS, "sections": SECTIONS, "negative_traits": NEGATIVE_TRAITS, "claim_words": WORDS}
+    made.globals |= {"point_states": sentences().states}
     return made
 
 

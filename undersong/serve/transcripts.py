@@ -146,7 +146,7 @@ def _marks(
         here = {each for each, home in zip(finding.message_ids, homes, strict=True) if home == name}
         for stage, message_id in finding.stages or tuple(("", each) for each in finding.message_ids):
             if message_id in here:
-                text = f"{finding.title}{f', {stage}' if stage else ''}"
+                text = f"{finding.title}{f', {stage.lower()}' if stage else ''}"
                 marks[message_id][1].append(Badge(finding.level, text, f"/findings/{finding.finding_id}"))
         for quote in finding.quotes:
             if quote.message_id in here:

@@ -47,7 +47,7 @@
     if (key === "n" && form) { $("[data-why]").open = true; $("#note").focus(); return true; }
     const reason = form && /^[1-9]$/.test(key) ? $(`[data-reason="${key}"]`) : null;
     if (reason) { $("[data-why]").open = true; reason.checked = !reason.checked; return true; }
-    const element = /^[a-z]$/.test(key) ? $(`[data-key="${key}"]`) : null;
+    const element = /^[a-z]$/.test(key) ? $(`[data-key~="${key}"]`) : null;
     if (element) { element.click(); return true; }
     if (key === "j") return choose(1);
     if (key === "k") return choose(-1);
