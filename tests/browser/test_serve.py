@@ -35,6 +35,13 @@ SAMPLES = Path(__file__).parents[1] / "samples"
 ADDED = "img,iframe,object,embed,base,math,video,audio,style,h1:nth-of-type(n+2),script:not([src^='/static/'])"
 
 
+DROP = """bytes => {
+  const files = new DataTransfer();
+  files.items.add(new File([new Uint8Array(bytes)], "notes.bin"));
+  document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
+}"""
+
+
 @dataclass
 class Visit:
     """A browser at a server, and all that it complained about."""
@@ -131,6 +138,43 @@ def test_every_link_of_every_page_leads_somewhere(visit: Visit) -> None:
     assert len(seen) > 60
 
 
+def test_lists_and_search_and_help_work_by_keys_alone(visit: Visit) -> None:
+    page = visit.go("/findings")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    second = page.eval_on_selector_all("[data-list] a.row", "all => all[1].getAttribute('href')")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert page.url.endswith(second)
+    page.keyboard.press("/")
+    page.keyboard.type("garden")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert page.url.endswith("/findings?q=garden")
+    page.keyboard.press("?")
+    assert page.locator("#keys").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator("#keys").is_visible()
+    for _ in range(3):  # the first stop is the way past the sections
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement !== document.body")
+    page.goto(f"{visit.client.address}/findings?sure=likely&sort=level&reviewed=none")
+    assert page.locator("select[name=sort]").input_value() == "level"
+    assert "ikely" in page.inner_text("[data-list] li:first-child .side")
+
+
+def test_models_and_authors_stand_side_by_side(visit: Visit) -> None:
+    assert "m-1" in visit.go("/compare").inner_text("tbody")
+    page = visit.go("/compare?by=agent")
+    assert "talk-00001/ada" in page.inner_text("tbody")
+    with page.expect_navigation():
+        page.click("tbody a >> nth=0")
+    names = page.eval_on_selector_all("svg.heat text", "all => all.map(one => one.textContent)")
+    assert {"manipulation", "compassion"} <= set(names)  # traits over time, whom it addresses, and where findings lie
+    assert any(name.startswith("to ") for name in names)
+    assert page.locator("svg.heat rect.harmful").count() > 0
+
+
 def test_a_moderator_decides_on_fifty_findings_with_keys_alone(browser: Browser, tmp_path: Path) -> None:
     fill(tmp_path / "m.db", 20, 8, 50)
     with running(ServeSettings(store=tmp_path / "m.db")) as client:
@@ -195,8 +239,11 @@ def test_a_person_drops_an_export_and_reads_what_was_found(browser: Browser, tmp
         page = visit.go("/")
         assert "This store is empty" in page.inner_text("main")
         page.set_input_files("#file", export)
-        with page.expect_navigation():
-            page.click("text=Audit it")
+        page.click("text=Audit it")
+        page.wait_for_selector("progress[data-bar]", timeout=30_000)  # how far it is, in words and as a bar
+        said = page.inner_text("[data-job]")
+        assert any(word in said.lower() for word in ("reading", "scanning", "scoring", "looking", "weighing", "writing",
+                                                     "waiting")), said  # fmt: skip
         page.wait_for_url("**/runs/*", timeout=90_000)
         assert page.inner_text("h1") == "export <b>.zip"
         assert "Looked at" in page.inner_text("main")
@@ -210,8 +257,8 @@ def test_a_person_drops_an_export_and_reads_what_was_found(browser: Browser, tmp
         nothing = tmp_path / "notes.bin"
         nothing.write_bytes(os.urandom(2000))
         visit.go("/")
-        page.set_input_files("#file", nothing)
-        page.click("text=Audit it")
+        with page.expect_navigation():  # dropped anywhere on the page
+            page.evaluate(DROP, [*nothing.read_bytes()])
         page.wait_for_selector("[role=alert]", timeout=60_000)
         assert "not the same as finding nothing" in page.inner_text("main")
         context.close()

@@ -14,6 +14,7 @@ from undersong.serve.settings import ServeSettings, hosts_for, token_for
 from undersong.stores.sqlite import SQLiteStore
 
 from .conftest import Client, running
+from .world import fill
 
 PAGES = ("/", "/findings", "/review", "/leads", "/claims", "/agents", "/conversations", "/compare", "/live", "/rules",
          "/rules/darvo", "/runs", "/conversation?id=talk-00001", "/agent?name=talk-00001/ada", "/nothing", "/api/v1",
@@ -151,3 +152,24 @@ def test_a_token_of_the_environment_is_asked_for_and_stays_out_of_the_log(store:
         assert client.get("/").status == 401
         assert client.get("/api/v1/findings", Authorization=f"Bearer {token}").status == 200
         server.terminate()
+
+
+def test_nothing_of_another_store_is_seen(tmp_path: Path) -> None:
+    for name in ("mine", "other"):
+        fill(tmp_path / f"{name}.db", 2, 3, 2, texts=[f"the word of {name}"] * 6)
+        (tmp_path / f"{name}.db-uploads" / "20260101-000000-abcdef" / "report").mkdir(parents=True)
+        (tmp_path / f"{name}.db-uploads" / "20260101-000000-abcdef" / "name.txt").write_text(f"{name}.zip")
+    with running(ServeSettings(store=tmp_path / "mine.db")) as client:
+        assert "the word of mine" in client.get("/conversation?id=talk-00000").text
+        paths = ["/", "/runs", "/findings", "/conversations?q=word", "/agents", "/live", "/leads", "/claims"]
+        paths += [
+            "/runs/other/report",
+            "/runs/..%2Fother/report.html",
+            "/runs/report/..%2F..%2Fother.db",
+            "/runs/other",
+        ]
+        paths += ["/static/x/..%2F..%2Fother.db", "/api/v1/search?words=word", "/api/v1/runs"]
+        for path in paths:
+            text = client.get(path).text
+            assert "the word of other" not in text, path
+            assert "other.zip" not in text, path

@@ -124,7 +124,7 @@ def evidence_of(library: Library, finding: Finding) -> Evidence:
 
 
 def _stage_words(finding: Finding, rule: PatternRule | None) -> dict[str, str]:
-    """Stage in lower case → what messages of it do; by the rule itself, else by the rule that the pattern is named by."""
+    """Stage in lower case → what messages of it do, by the rule itself or by the one that the pattern is named by."""
     rules = (rule, *(each for each in all_rules() if each.id == finding.pattern))
     reading = next((each.file.reading for each in rules if each and each.file.reading), None)
     return {stage.name.lower(): stage.shows for stage in reading.stages} if reading else {}
