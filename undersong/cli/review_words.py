@@ -70,8 +70,8 @@ def around_lines(store: Store, item: Reviewable) -> Iterator[str]:
             if at in near:
                 mark = ">" if (name, message.id) in places else " "
                 speaker = own_name(message.agent or message.author, name)
-                said = one_line(message.text, QUOTED)
-                yield f"{mark} {turn_number(message.position)} {one_line(speaker, 60)}: {said}"
+                text = one_line(message.text, QUOTED)
+                yield f"{mark} {turn_number(message.position)} {one_line(speaker, 60)}: {text}"
 
 
 def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
