@@ -116,7 +116,12 @@ def test_tables_hold_every_message_and_every_claim(make_case: Make, tmp_path: Pa
     assert results["message_ids"].to_pylist()[0] == list(case.findings[0].message_ids)
 
 
-def test_findings_leads_and_claims_are_tables_with_the_same_columns_as_parquet_and_csv(undersong: Undersong) -> None:
+def test_findings_leads_claims_and_reviews_are_tables_with_the_same_columns_as_parquet_and_csv(
+    undersong: Undersong,
+) -> None:
+    assert undersong("audit", "samples").code == 0
+    claim = json.loads(undersong("review", "next", "--from", "claim", "--json").out)["id"]
+    assert undersong("review", "set", claim, "confirmed", "--note", "=1+1").code == 0
     assert undersong("audit", "samples", "--format", "parquet", "--format", "csv").code == 0
     report, rows = Path("undersong-report"), dict[str, int]()
     for name, columns in TABLES.items():
@@ -129,6 +134,7 @@ def test_findings_leads_and_claims_are_tables_with_the_same_columns_as_parquet_a
         rows[name] = len(read)
     assert rows["claims"] > 0
     assert rows["leads"] > 0
+    assert rows["reviews"] == 1
     claims = pq.read_table(report / "claims.parquet").to_pylist()
     lines = [json.loads(line) for line in (report / "claims.jsonl").read_bytes().splitlines()]
     assert [claim["sentence"] for claim in claims] == [line["sentence"]["text"] for line in lines]

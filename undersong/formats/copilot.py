@@ -75,6 +75,8 @@ def _request(log: AgentLog, request: Any, ref: SourceRef, notes: SkipLog) -> Non
     metadata = as_object(as_object(request.get("result")).get("metadata"))
     listed = metadata.get("toolCallRounds")
     rounds = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    if missing := (len(listed) if isinstance(listed, list) else int(bool(listed))) - len(rounds):
+        notes.add("round of an agent that is not an object, not read", ref, missing)
     if any(each.get("toolCalls") for each in rounds):
         _rounds(log, rounds, as_object(metadata.get("toolCallResults")), ref, model, notes)
         last = values.string(rounds[-1].get("response"))
@@ -97,7 +99,7 @@ def _rounds(
     unclaimed = set(results)
     for step in rounds:
         log.think(as_object(step.get("thinking")).get("text"))
-        calls = values.convert_list(step.get("toolCalls"), values.tool_call)
+        calls = notes.calls(step.get("toolCalls"), values.tool_call, ref)
         text = values.string(step.get("response")) or ""
         if text or calls:
             log.say("assistant", text, ref, calls=calls, model=model)

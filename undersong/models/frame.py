@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 FrameLibrary = Literal["polars", "pandas", "pyarrow"]
-FrameRows = Literal["findings", "leads", "claims"]
+FrameRows = Literal["findings", "leads", "claims", "reviews"]
 
 
 def frame_of(record: Any, library: FrameLibrary, rows: FrameRows = "findings") -> Any:

@@ -135,7 +135,7 @@ def finding_messages_table(finding: Finding) -> pa.Table:
 
 
 def to_frame(record: Case | Finding, library: FrameLibrary = "polars", rows: FrameRows = "findings") -> Any:
-    """The findings, leads or claims of a case, or the messages of a finding, as a data frame.
+    """The findings, leads, claims or reviews of a case, or the messages of a finding, as a data frame.
 
     One row each (docs/store.md); ``library`` is "polars", "pandas" or "pyarrow". Raises UsageError for a library that
     is not known or not installed, and for unknown ``rows``; needs the extra ``parquet``.
@@ -188,7 +188,8 @@ def schemas() -> Iterator[tuple[str, pa.Schema]]:
 
 
 def report_tables(case: Case) -> Iterator[tuple[str, pa.Table]]:
-    """The findings, leads and claims of a case, by name."""
+    """The findings, leads, claims and reviews of a case, by name."""
     yield "findings", findings_table(case.findings)
     yield "leads", leads_table(case.leads)
     yield "claims", claims_table(claim for session in case.sessions for claim in session.claims)
+    yield "reviews", reviews_table(case.reviews)

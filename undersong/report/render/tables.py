@@ -1,4 +1,4 @@
-"""Tables for analysts: every result of a report as a flat record; findings, leads, claims, messages as files."""
+"""Tables for analysts: every result of a report as a flat record; findings, leads, claims, reviews, messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ import msgspec
 from undersong.errors import UsageError
 from undersong.models import TRAITS, Case, Deduction, Finding, Message, Moment, Row, SessionVerdict, decode
 from undersong.report.order import group_of, order_findings, order_sessions
-from undersong.rows.flat import CLAIM, FINDING, LEAD, claim_record, csv_text, finding_record, lead_record
+from undersong.rows.flat import (
+    CLAIM,
+    FINDING,
+    LEAD,
+    REVIEW,
+    claim_record,
+    csv_text,
+    finding_record,
+    lead_record,
+    review_record,
+)
 
 KEYS = ("type", "id", "name", "title", "group", "level", "session", "agent", "target", "message_ids", "position",
         "start", "end", "points", "strength", "chance", "q", "stability", "basis", "quotes", "source",
@@ -81,7 +91,8 @@ def _of_session(claim: Deduction | Moment, session: SessionVerdict, messages: Me
     )
 
 
-TABLES = {"findings": FINDING, "leads": LEAD, "claims": CLAIM}  # of CSV and Parquet alike, with their columns
+# of CSV and Parquet alike, with their columns
+TABLES = {"findings": FINDING, "leads": LEAD, "claims": CLAIM, "reviews": REVIEW}
 MESSAGES, RESULTS = "messages.parquet", "results.parquet"
 GROUP = 50_000  # rows of a row group, which is what is held in memory
 VERSION = "1"  # of the columns, in the metadata of the files
@@ -97,7 +108,7 @@ def require() -> None:
 
 
 def write_tables(case: Case, evaluations: Path, folder: Path) -> None:
-    """Parquet: findings, leads and claims; messages, with a column a trait; and ``results``, as in results.jsonl."""
+    """Parquet: findings, leads, claims, reviews; messages with a column a trait; ``results`` as in results.jsonl."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -115,12 +126,13 @@ def write_tables(case: Case, evaluations: Path, folder: Path) -> None:
 
 
 def write_csv(case: Case, folder: Path) -> None:
-    """Findings, leads and claims as CSV, UTF-8 with the mark by which spreadsheets know it."""
+    """Findings, leads, claims and reviews as CSV, UTF-8 with the mark by which spreadsheets know it."""
     claims = (claim for session in case.sessions for claim in session.claims)
     records: dict[str, Iterator[dict[str, Any]]] = {
         "findings": map(finding_record, case.findings),
         "leads": map(lead_record, case.leads),
         "claims": map(claim_record, claims),
+        "reviews": map(review_record, case.reviews),
     }
     for name, columns in TABLES.items():
         with (folder / f"{name}.csv").open("w", encoding="utf-8-sig", newline="") as file:
