@@ -28,11 +28,6 @@ def seed_of_commit() -> int:
     return int(git.stdout[:8], 16) % SEEDS if git.returncode == 0 else 20
 
 
-# Share of mutated inputs that may lose a word unsaid. The aim is none: of 60,000 inputs (seeds 719 to 721) six lost
-# one, of which three were mended. The seed changes with every commit, so a rare loss is a finding to mend.
-LOST = 1 / 4000
-
-
 @pytest.fixture(scope="module")
 def fuzz() -> ModuleType:
     """The program under bench/, which is no package."""
@@ -51,13 +46,11 @@ def test_no_mutated_input_crashes_hangs_loses_words_or_takes_the_memory(fuzz: Mo
     before = fuzz.growth()
     seed = seed_of_commit()
     outcomes = list(fuzz.run(COUNT, seed, tmp_path))
-    failed = [each for each in outcomes if each.verdict in ("crash", "hang")]
+    failed = [each for each in outcomes if each.verdict in ("crash", "hang", "lost words")]
     assert failed == [], f"seed {seed}\n{fuzz.table(outcomes)}"
-    lost = [each for each in outcomes if each.verdict == "lost words"]
-    assert len(lost) <= LOST * COUNT, f"seed {seed}\n{lost}\n{fuzz.table(outcomes)}"
     assert fuzz.growth() - before < fuzz.GROWTH
     assert {each.form for each in outcomes} == {form.name for form in fuzz.FORMATS}
-    assert {each.verdict for each in outcomes} - {"lost words"} == {"ok", "problems", "file error"}
+    assert {each.verdict for each in outcomes} == {"ok", "problems", "file error"}
 
 
 def test_the_same_seed_gives_the_same_inputs(fuzz: ModuleType, tmp_path: Path) -> None:

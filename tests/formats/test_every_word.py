@@ -109,7 +109,7 @@ TABLE = (
 )  # fmt: skip
 CONTAINERS = (
     EveryKind("text", "WhatsApp Chat.zip", containers.whatsapp,
-              ("1 × line of text before the first turn", "2 × picture, recording or deleted message", MARKS[1],
+              ("1 × notice of the messenger, not read", "2 × picture, recording or deleted message", MARKS[1],
                "1 member of another ending, not read: 00000001-PHOTO.jpg"),
               "refusal same call result unknown twin deleted mail lower number"),
     EveryKind("openai", "a.parquet", containers.parquet, (*CHAT_NOTES, said("tools"), SAME, TWIN)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from undersong.formats.tree import branches
 from undersong.formats.values import EMPTY, SkipLog, inside
 from undersong.models import Conversation, Message, Problem, SourceRef, ToolCall, ToolResult
 
+_CITATION = re.compile(r"[ ]?\ue200[a-z_]{1,30}\ue202[^\ue200\ue201\n]{0,300}\ue201")  # what the page shows as a link
 _INNER = frozenset({"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"})
 
 
@@ -119,6 +121,9 @@ def _message(node: Any, ref: SourceRef, notes: SkipLog) -> dict[str, Any] | None
     text = _text(content)
     if text is None:
         raise RecordError("a message without readable content")
+    text, marks = _CITATION.subn("", text)
+    if marks:
+        notes.add("mark of a citation, not read", ref, marks)
     return {
         "role": role,
         "author": values.string(message["author"].get("name")) or role,

@@ -117,7 +117,8 @@ class _SignalChats:
         snapshot = group["snapshot"] if isinstance(group.get("snapshot"), dict) else {}
         title = snapshot["title"] if isinstance(snapshot.get("title"), dict) else {}
         own = self._own_name if "self" in recipient else None
-        person = f"person {values.name(recipient.get('id'))}" if contact else None
+        number = values.name(contact.get("e164"))
+        person = f"+{number}" if number else f"person {values.name(recipient.get('id'))}" if contact else None
         return own or next((name for name in names if name), None) or values.string(title.get("title")) or person or ""
 
     def _item(self, item: dict[str, Any], ref: SourceRef) -> Iterator[Message]:

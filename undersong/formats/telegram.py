@@ -19,7 +19,16 @@ from undersong.models import Conversation, Message, Problem, SourceRef
 
 LISTS = ("chats", "left_chats")  # of an account's export
 NOBODY = "Deleted Account"  # as Telegram itself shows an author without a name
-_MEDIA = ("photo", "file", "media_type", "sticker_emoji", "contact_information", "location_information", "poll")
+_MEDIA = (
+    "photo",
+    "file",
+    "media_type",
+    "sticker_emoji",
+    "contact_information",
+    "location_information",
+    "poll",
+    "thumbnail",
+)
 _KEYS = frozenset(
     ("id", "type", "date", "date_unixtime", "from", "from_id", "text", "text_entities", "reply_to_message_id",
      "forwarded_from", "reactions", "edited_unixtime", *_MEDIA)

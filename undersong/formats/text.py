@@ -19,6 +19,7 @@ from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Message, Role, SourceRef
 
+BEFORE = "line of text before the first turn, not read"
 LIMIT = 64 << 20  # bytes: a transcript is one conversation and stands in memory
 _SAMPLE_LINES = 2000
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
@@ -51,9 +52,7 @@ def read(source: TextSource) -> Iterator[Item]:
     starts = [number for number, found in heads.items() if found.name in who and (found.timed or not stamped)]
     if not starts:
         raise source.error("has no turn such as 'User: …'", "begin each turn with a name and a colon")
-    before = sum(bool(line.strip()) for line in lines[: starts[0]])
-    if before:
-        notes.add("line of text before the first turn, not read", SourceRef(file=source.name, line=1), before)
+    _note_start(source, lines[: starts[0]], notes)
     order, remark = _date_order([heads[number].stamp for number in starts if heads[number].stamp], source)
     messages = []
     for position, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True)):
@@ -90,6 +89,14 @@ def whole_text(source: TextSource) -> str:
     except UnicodeDecodeError as error:
         line = whole.count(b"\n", 0, error.start) + 1
         raise RecordError("is not UTF-8", where=f"{source.name}:{line}", remedy="save the file as UTF-8") from error
+
+
+def _note_start(source: TextSource, lines: Sequence[str], notes: SkipLog) -> None:
+    """Note what stands before the first turn."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            what = "notice of the messenger, not read" if is_notice(line) else BEFORE
+            notes.add(what, SourceRef(file=source.name, line=number))
 
 
 def _without_notices(source: TextSource, lines: Sequence[str], start: int, notes: SkipLog) -> list[str]:
