@@ -44,7 +44,7 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     assert audited.code == 0
     ranked = stored()
     assert audited.out.startswith("No finding, 2 leads to look at:\n\n1. Jonas Berg asks for money (turn 6)")
-    assert "\n2. Read “c0”: 6 of the 10 messages" in audited.out
+    assert "\n2. Read “c0”: In its wording, what Jonas Berg writes" in audited.out
     assert "Lead. Words were counted, and what they mean was not read." in audited.out
     assert len(ranked) == 20
     assert ranked[0]["agent"] == "c0/Jonas Berg"

@@ -48,14 +48,33 @@ def test_who_pushes_comes_first_with_what_was_counted() -> None:
     first, *others = leads(run_of())
     assert (first.agent, first.rank, first.conversation, first.kind) == ("kira", 1, "a", "conversation")
     assert first.reason == (
-        "5 of the 10 messages read like isolation or pressure. More of it is in what kira writes; where one of two did "
-        "harm in our test chats, that was the right side in 28 of 30."
+        "5 of the 10 messages read like isolation or pressure. More of it is in what kira writes. Where one of two did "
+        "harm in our test chats, this pointed at the right one in 28 of 30."
     )
     assert [lead.agent for lead in shown_leads((first, *others))] == ["kira"]
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}
     assert figures["signals_in_conversation"] == (0.2556, 0.1)
     assert figures["signals_in_run"] == (0.2556, 0.1)
     assert figures["over_band"] == (1.0, 0.0)
+
+
+def test_wording_is_held_against_ordinary_talk_and_tells_the_side() -> None:
+    levels = {"kira": 0.12, "mo": 0.02}
+    rows = run_of(pushes=0.3, quiet=0.3)
+    rows = [
+        msgspec.structs.replace(row, signals=row.signals | {lead_weights().wording: levels.get(row.agent, 0.02)})
+        for row in rows
+    ]
+    first, *others = leads(rows)
+    assert first.agent == "kira"
+    assert first.reason.startswith(
+        "In its wording, what kira writes is closer to manipulation than what 99 of 100 people write in ordinary talk."
+    )
+    assert {message.rpartition("-")[2] for message in first.message_ids} == {"kira"}
+    figures = {each.source: (each.value, each.compared_with) for each in first.evidence}
+    assert figures["wording"] == (0.12, lead_weights().usual)
+    assert figures["wording_in_conversation"] == (0.12, 0.02)
+    assert not any("closer to manipulation" in lead.reason for lead in others if lead.agent != "kira")
 
 
 def test_of_three_the_one_who_pushes_is_named() -> None:

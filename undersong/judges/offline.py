@@ -35,7 +35,7 @@ from undersong.ml.triage import Triage, load_triage
 from undersong.models import TRAITS, Evaluation
 
 SHIPPED = MODELS / "judge"
-CODE_VERSION = 2  # raise it when the same artefacts would give other scores: stored answers are then not reused
+CODE_VERSION = 3  # raise it when the same artefacts would give other scores: stored answers are then not reused
 TURN_HEADS = "turn_heads.model"
 # Traits that do not apply to most messages of talk, so that the heads for talk saw few marks of them: there the score
 # is the mean of both sets of heads.
@@ -46,6 +46,8 @@ TURN_SIGNALS = (
     "pushback", "de_escalation", "points_to_help",
 )  # fmt: skip
 TURNS = "companion_chat"  # the kind of text that the turn heads were measured on
+WORDING = "manipulative_wording"  # level of manipulation by the heads for talk, which ranks hide; see leads.yaml
+MANIPULATION = TRAITS.index("manipulation")
 SHOWN = 0.5  # a signal from here on has its strongest sentence in the row
 TEXT_ENGINES = {"traits": "heads", "signals": "prototypes"}
 TURN_ENGINES = {"traits": "heads", "signals": "prototypes", **dict.fromkeys(TURN_SIGNALS, "prototypes and turn heads")}
@@ -82,7 +84,7 @@ class OfflineJudge(Judge):
         self._talk = artefacts.talk.scorer()
         self._turns = artefacts.turns.scorer()
         self.prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.whitening)
-        self.gives = frozenset({"traits", *self.prototypes.ids})
+        self.gives = frozenset({"traits", WORDING, *self.prototypes.ids})
         self.hashes = artefacts.hashes
         self.hash = model_hash(self.hashes)
 
@@ -148,6 +150,7 @@ class OfflineJudge(Judge):
         measured: bool, is_turn: bool,
     ) -> Evaluation:  # fmt: skip
         scores = signals.scores[place].tolist()
+        wording = {} if measured else {WORDING: traits[MANIPULATION]}
         spans, strongest = embedded.spans[place], signals.strongest[place].tolist()
         return Evaluation(
             message_id=question.message.id,
@@ -156,7 +159,7 @@ class OfflineJudge(Judge):
             judge_hash=self.hash,
             message_hash=text_hash(question.message.text),
             traits=dict(zip(TRAITS, traits, strict=True)),
-            signals=dict(zip(self.prototypes.ids, scores, strict=True)),
+            signals=dict(zip(self.prototypes.ids, scores, strict=True)) | wording,
             domain="measured" if measured else "unmeasured",
             engines=TURN_ENGINES if is_turn else TEXT_ENGINES,
             spans={

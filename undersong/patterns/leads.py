@@ -40,6 +40,11 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shown: int
     which: str
     side: str
+    reads: str
+    known: str
+    wording: str
+    usual: float
+    levels: dict[float, float]
     signals: dict[str, str]
     sources: dict[str, LeadSource]
     unread: dict[str, float]
@@ -128,6 +133,7 @@ class _Measured(msgspec.Struct, frozen=True, gc=False):
     signal: float | None
     harm: float | None
     level: float | None
+    wording: float | None
     over: tuple[str, ...]
 
 
@@ -153,6 +159,7 @@ def _measured(rows: Iterable[Row], bands: Mapping[str, SignalBand]) -> list[_Mea
                 fmean(row.signals[name] for name in own) if own else None,
                 None if harm is None else _rank(harm, tables[row.scale or "level"]),
                 None if row.absolute_scores is None else harm,
+                row.signals.get(lead_weights().wording) if row.state == "scored" else None,
                 tuple(name for name in own if name in bands and row.signals[name] > bands[name].high),
             )
         )
@@ -171,7 +178,7 @@ def _rank(value: float, table: Sequence[float]) -> float:
     return (bisect_left(table, value) + bisect_right(table, value)) / 2 / len(table)
 
 
-SOURCES = ("signal", "harm", "level", "over", "phrases", "triage")
+SOURCES = ("signal", "harm", "level", "wording", "over", "phrases", "triage")
 
 
 class _Sums:
@@ -182,6 +189,13 @@ class _Sums:
         self._sums = dict.fromkeys(SOURCES, 0.0)
         self._counts = dict.fromkeys(SOURCES, 0)
 
+    @classmethod
+    def of_wording(cls, level: float) -> _Sums:
+        """A mean of wording that was measured elsewhere."""
+        sums = cls()
+        sums._take("wording", level)
+        return sums
+
     def add(self, message: _Measured) -> None:
         """Count one message."""
         row, scored = message.row, message.signal is not None
@@ -189,6 +203,7 @@ class _Sums:
         self._take("signal", message.signal)
         self._take("harm", message.harm)
         self._take("level", message.level)
+        self._take("wording", message.wording)
         self._take("over", float(bool(message.over)) if scored else None)
         self._take("phrases", float(row.total > 0))
         self._take("triage", row.triage)
@@ -271,7 +286,8 @@ def _lead(agent: str, messages: Sequence[_Measured], run: _Run, sure: float | No
     means.add_means(own)
     evidence = tuple(_evidence(own, others, run.agents.without(means), sure))
     pair = run.pairs.get(names[0]) if own.mean("level") is None else None  # a level does tell who it is
-    strongest = sorted(pair or messages, key=_strength)[:STRONGEST]
+    side = _side_of(pair, agent) if pair else None
+    strongest = sorted(messages if side else pair or messages, key=_strength)[:STRONGEST]
     return Lead(
         id=hashlib.sha256(f"lead\0agent\0{agent}".encode("utf-8", "surrogatepass")).hexdigest(),
         rank=0,
@@ -281,7 +297,7 @@ def _lead(agent: str, messages: Sequence[_Measured], run: _Run, sure: float | No
         message_ids=tuple(message.row.id for message in strongest),
         message_conversations=tuple(message.row.conversation for message in strongest),
         reason=_level_reason(messages, own, run.agents.without(means))
-        or (_pair_reason(pair, run.bands, agent) if pair else _reason(messages, own, others, run.bands)),
+        or (_pair_reason(pair, run.bands, side, own) if pair else _reason(messages, own, others, run.bands)),
         evidence=evidence,
         score=_score(evidence, len(messages)),
     )
@@ -296,7 +312,10 @@ def _joined(several: Iterable[_Sums]) -> _Sums:
 
 def _evidence(own: _Sums, others: _Sums, run: _Sums, sure: float | None) -> Iterator[LeadEvidence]:
     """The figures in the order of ``leads.yaml``; a source that nothing is known of is left out."""
+    usual = _Sums.of_wording(lead_weights().usual)
     beside = {
+        "wording": ("wording", usual),
+        "wording_in_conversation": ("wording", others),
         "signals_in_run": ("signal", run),
         "signals_in_conversation": ("signal", others),
         "traits_in_conversation": ("harm", others),
@@ -345,12 +364,18 @@ def _strength(message: _Measured) -> tuple[float, float, str, int, str]:
     sources = lead_weights().sources
     signal = sources["signals_in_run"].weight * (message.signal or 0.0)
     harm = sources["traits_in_conversation"].weight * (message.harm or 0.0)
+    wording = sources["wording"].weight * (message.wording or 0.0)
     row = message.row
-    return -round(signal + harm, DIGITS), -(row.triage or 0.0), row.conversation, row.position, row.id
+    return -round(signal + harm + wording, DIGITS), -(row.triage or 0.0), row.conversation, row.position, row.id
 
 
 def _reason(messages: Sequence[_Measured], own: _Sums, others: _Sums, bands: Mapping[str, SignalBand]) -> str:
-    """One sentence with what can be counted by hand; an agent is it, people are they."""
+    """What can be counted by hand, behind how the wording reads; an agent is it, people are they."""
+    name = one_line(messages[0].row.agent.rpartition("/")[2], SHOWN_NAME)
+    return " ".join(filter(None, (_wording_reason(own, name), _counts(messages, own, others, bands))))
+
+
+def _counts(messages: Sequence[_Measured], own: _Sums, others: _Sums, bands: Mapping[str, SignalBand]) -> str:
     whose = "its" if messages[0].row.role == "agent" else "their"
     (over, _), (phrases, _) = own.count("over"), own.count("phrases")
     if over and _more(own, others, "over"):
@@ -369,16 +394,24 @@ def _reason(messages: Sequence[_Measured], own: _Sums, others: _Sums, bands: Map
     return f"Nothing that was counted stands out in {whose} {len(messages)} messages."
 
 
-def _side(messages: Sequence[_Measured], agent: str) -> str:
-    """Whose messages rank higher in negative traits; where that is not this agent, counting cannot tell."""
+def _side_of(messages: Sequence[_Measured], agent: str) -> str | None:
+    """This agent's name if its messages weigh more in wording (without levels of it: rank higher in negative traits)
+    than those of the other side; else None, since counting cannot tell."""
     own, other = _Sums(), _Sums()
     for message in messages:
         (own if message.row.agent == agent else other).add(message)
-    ranks = own.mean("harm"), other.mean("harm")
-    if ranks[0] is None or ranks[1] is None or ranks[0] <= ranks[1]:
-        return lead_weights().which
-    name = agent.removeprefix(f"{messages[0].row.conversation}/")
-    return lead_weights().side.format(name=one_line(name, SHOWN_NAME))
+    source = "harm" if own.mean("wording") is None or other.mean("wording") is None else "wording"
+    levels = own.mean(source), other.mean(source)
+    if levels[0] is None or levels[1] is None or levels[0] <= levels[1]:
+        return None
+    return one_line(agent.removeprefix(f"{messages[0].row.conversation}/"), SHOWN_NAME)
+
+
+def _wording_reason(own: _Sums, name: str) -> str:
+    """How much of ordinary talk reads less manipulative, in words; "" under half of it."""
+    weights, level = lead_weights(), own.mean("wording")
+    below = [share for share, limit in weights.levels.items() if level is not None and level > limit]
+    return weights.reads.format(name=name, share=100 * max(below)) if below else ""
 
 
 def _level_reason(messages: Sequence[_Measured], own: _Sums, run: _Sums) -> str:
@@ -398,19 +431,28 @@ def _level_reason(messages: Sequence[_Measured], own: _Sums, run: _Sums) -> str:
     return f"{counted(len(messages), 'message')} score {beside}; most in {names}."
 
 
-def _pair_reason(messages: Sequence[_Measured], bands: Mapping[str, SignalBand], agent: str) -> str:
+def _pair_reason(messages: Sequence[_Measured], bands: Mapping[str, SignalBand], side: str | None, own: _Sums) -> str:
     """The same of a conversation of two, which is named in place of either side, and the side that more speaks for."""
+    counts, weights = _pair_counts(messages, bands), lead_weights()
+    if side is None:
+        return f"{counts} {weights.which}"
+    if reads := _wording_reason(own, side):
+        return f"{reads} {counts} {weights.known}"
+    return f"{counts} {weights.side.format(name=side, known=weights.known)}"
+
+
+def _pair_counts(messages: Sequence[_Measured], bands: Mapping[str, SignalBand]) -> str:
     both = _Sums().add_all(messages)
     (over, _), (phrases, _) = both.count("over"), both.count("phrases")
-    size, which = counted(len(messages), "message"), _side(messages, agent)
+    size = counted(len(messages), "message")
     if over:
-        return f"{over} of the {size} {'read' if over > 1 else 'reads'} like {_kinds(messages, bands)}. {which}"
+        return f"{over} of the {size} {'read' if over > 1 else 'reads'} like {_kinds(messages, bands)}."
     if phrases:
-        return f"{phrases} of the {size} {'hold' if phrases > 1 else 'holds'} phrases of harmful kinds. {which}"
+        return f"{phrases} of the {size} {'hold' if phrases > 1 else 'holds'} phrases of harmful kinds."
     harm = both.mean("harm")
     if harm is not None and harm > 0.5:
-        return f"The {size} rank higher in negative traits than {harm:.0%} of all messages. {which}"
-    return f"The {size} stand out by the sum of small signs. {which}"
+        return f"The {size} rank higher in negative traits than {harm:.0%} of all messages."
+    return f"The {size} stand out by the sum of small signs."
 
 
 def _more(own: _Sums, others: _Sums, source: str) -> bool:
