@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.errors import JudgeError
-from undersong.judges.offline import SHIPPED, TALK_HEADS, TURN_HEADS, OfflineJudge
+from undersong.judges.offline import SHIPPED, TALK_HEADS, TURN_HEADS, WORDING, OfflineJudge
 from undersong.judges.protocol import Question, open_judge
 from undersong.ml import ood_check
 from undersong.ml.prototypes import load_phrases
@@ -75,8 +75,10 @@ def test_a_scored_message_says_who_scored_what() -> None:
     assert evaluation.traits is not None
     assert tuple(evaluation.traits) == TRAITS
     assert (evaluation.indicators, evaluation.mechanisms, evaluation.cost) == (None, None, 0.0)
-    assert tuple(evaluation.signals) == load_phrases().ids
-    assert evaluation.engines == {"traits": "heads", "signals": "prototypes"}
+    assert evaluation.domain == "unmeasured"
+    assert tuple(evaluation.signals) == (*load_phrases().ids, WORDING)
+    assert evaluation.signals[WORDING] == evaluation.traits["manipulation"]
+    assert evaluation.engines == {"traits": "heads", "signals": "prototypes", WORDING: "heads"}
 
 
 def test_the_judge_tells_what_it_is() -> None:

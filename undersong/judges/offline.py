@@ -84,7 +84,7 @@ class OfflineJudge(Judge):
         self._talk = artefacts.talk.scorer()
         self._turns = artefacts.turns.scorer()
         self.prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.whitening)
-        self.gives = frozenset({"traits", WORDING, *self.prototypes.ids})
+        self.gives = frozenset({"traits", *self.prototypes.ids})
         self.hashes = artefacts.hashes
         self.hash = model_hash(self.hashes)
 
@@ -161,7 +161,7 @@ class OfflineJudge(Judge):
             traits=dict(zip(TRAITS, traits, strict=True)),
             signals=dict(zip(self.prototypes.ids, scores, strict=True)) | wording,
             domain="measured" if measured else "unmeasured",
-            engines=TURN_ENGINES if is_turn else TEXT_ENGINES,
+            engines=(TURN_ENGINES if is_turn else TEXT_ENGINES) | dict.fromkeys(wording, "heads"),
             spans={
                 name: (spans[strongest[i]].start, spans[strongest[i]].end)
                 for i, name in enumerate(self.prototypes.ids)
