@@ -41,7 +41,7 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     which: str
     side: str
     reads: str
-    known: str
+    side_share: str
     wording: str
     usual: float
     levels: dict[float, float]
@@ -437,8 +437,8 @@ def _pair_reason(messages: Sequence[_Measured], bands: Mapping[str, SignalBand],
     if side is None:
         return f"{counts} {weights.which}"
     if reads := _wording_reason(own, side):
-        return f"{reads} {counts} {weights.known}"
-    return f"{counts} {weights.side.format(name=side, known=weights.known)}"
+        return f"{reads} {counts} {weights.side_share}"
+    return f"{counts} {weights.side.format(name=side, side_share=weights.side_share)}"
 
 
 def _pair_counts(messages: Sequence[_Measured], bands: Mapping[str, SignalBand]) -> str:
