@@ -2,7 +2,7 @@
 
     --cases N       random rules, rows and arrivals: after every part live is the reference; any difference ends the run
     --messages N    rows of one agent within 21 days, all rules: the time of each of the last 200
-    --agents N      agents whose rows come together, one of each: rows a second; 0 leaves this and the part before out
+    --agents N      agents whose rows come together, one of each: rows a second; 0 leaves all but the first part out
     --histories N,N the time of a row for an agent with so many rows, over years
 
 Times are CPU times of this process, and of a fixed loop in between.
@@ -40,8 +40,8 @@ def main() -> None:
     if arguments.agents:
         one_agent(arguments.messages, arguments.seed)
         groups(arguments.agents, arguments.messages, arguments.seed)
-    for messages in arguments.histories:
-        history(messages, arguments.messages, arguments.seed)
+        for messages in arguments.histories:
+            history(messages, arguments.messages, arguments.seed)
 
 
 def exact(cases: int, seed: int) -> None:

@@ -238,6 +238,7 @@ def test_a_mapping_without_a_position_comes_last(monitor: SyncMonitor) -> None:
         ({"id": "1", "conversation": "t", "author": "kira", "text": "x", "time": "soon"}, "cannot be read"),
         ({"id": "1", "conversation": "t", "author": "kira", "text": "x", "position": "2"}, "no whole number from 0;"),
         ({"id": "1", "conversation": "t", "author": "kira", "text": "x", "observed": "maybe"}, "nor unknown;"),
+        ({"id": "1", "conversation": "t", "author": "kira", "text": "x", "to": "bo"}, "no key 'to';"),
     ],
 )
 def test_what_is_no_message_is_refused_and_the_rest_goes_on(
@@ -295,6 +296,28 @@ def test_the_end_tells_what_is_open_and_a_later_message_opens_it_again(tmp_path:
         monitor.finish()
         assert before <= {finding.finding_id for finding in monitor.findings()}
         assert monitor.finish().findings == ()
+
+
+@pytest.mark.parametrize("time", [START, START.replace(tzinfo=None), START.isoformat(), START.timestamp()])
+def test_a_mapping_may_hold_its_time_as_programs_have_it(monitor: SyncMonitor, time: object) -> None:
+    message = {"id": "1", "conversation": "t", "author": "kira", "text": scored("Hello.", WARM), "time": time}
+    assert monitor.observe(message).message.time == START
+
+
+def test_a_monitor_says_which_rules_cannot_speak_and_that_its_judge_failed(tmp_path: Path, judge: Reader) -> None:
+    async def run() -> None:
+        async with undersong.Monitor(
+            tmp_path / "undersong.db", judge=judge, rules=["darvo", "death_spiral"]
+        ) as monitor:
+            assert monitor.failure is None
+            judge.down = True
+            await monitor.observe(make_message(0))
+            assert "the server does not answer" in str(monitor.failure)
+            outcomes = {outcome.pattern: outcome for outcome in await monitor.outcomes()}
+            assert [each.status for each in outcomes.values()] == ["not_applicable"] * 2
+            assert all(each.reason for each in outcomes.values())
+
+    asyncio.run(run())
 
 
 def test_a_monitor_with_an_event_loop_says_the_same(tmp_path: Path, judge: Reader) -> None:

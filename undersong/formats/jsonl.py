@@ -286,9 +286,14 @@ def _part(key: str, messages: list[Message], about: Mapping[str, Any] = MappingP
 def message_of(value: Mapping[str, Any]) -> Message:
     """The message of a plain mapping with the keys of a line; its position is -1 where it has none.
 
-    Raises RecordError for what a reader of files would pass over with a note, too: an unknown role, a broken time.
+    Raises RecordError for what a reader of files would pass over, too: an unknown role, a broken time, a key that no
+    message has.
     """
     notes, ref, line = SkipLog(), SourceRef(file=""), _fields(value)
+    unknown = sorted(str(key) for key in value.keys() - _READ)
+    if unknown:
+        what = f"a message has no key {unknown[0]!r}"
+        raise RecordError(what, remedy="docs/formats.md lists its keys: whom it is for is its 'target'")
     message = _message(line, ref, _conversation(line) or "", notes)
     for problem in notes.problems():
         what = problem.what.partition("× ")[2]

@@ -52,10 +52,12 @@ def role(name: Any) -> Role | None:
 
 
 def time(value: Any) -> datetime | None:
-    """A moment from ISO 8601 or epoch seconds, ms, µs or ns; without a zone it is UTC. Raises ValueError."""
+    """A moment from ISO 8601, epoch seconds, ms, µs or ns, or as it is; without a zone it is UTC. Raises ValueError."""
     if value is None or value == "":
         return None
-    if isinstance(value, str):
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    elif isinstance(value, str):
         moment = _from_text(value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         moment = _from_epoch(value)

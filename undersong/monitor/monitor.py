@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from undersong.errors import JudgeError
 from undersong.judges.protocol import Judge
 from undersong.monitor.state import Observation
 from undersong.monitor.sync import MessageInput, SyncMonitor, closed
@@ -71,7 +72,14 @@ class Monitor:
     emerging = _in_worker(SyncMonitor.emerging)
     findings = _in_worker(SyncMonitor.findings)
     finish = _in_worker(SyncMonitor.finish)
+    outcomes = _in_worker(SyncMonitor.outcomes)
+    failed_questions = _in_worker(SyncMonitor.failed_questions)
     sequences_read = _in_worker(SyncMonitor.sequences_read)
+
+    @property
+    def failure(self) -> JudgeError | None:
+        """Why the judge did not come to a message or to a sequence, as of the last call; None where it came to all."""
+        return None if self._opened is None else self._opened.failure
 
     async def close(self) -> None:
         """Wait for what was given, and release the store. A second time changes nothing."""
