@@ -112,6 +112,8 @@ def test_read_only_shows_and_takes_nothing(store: Path) -> None:
     with running(ServeSettings(store=store, read_only=True)) as client:
         name = first_id(client)
         assert 'id="decide"' not in client.get(f"/findings/{name}").text
+        assert "This server only shows" in client.get("/review").text
+        assert 'id="decide"' not in client.get("/review").text
         for path, body in (("/reviews", {"kind": "finding", "id": name, "verdict": "unsure"}), ("/messages", {})):
             answer = client.post(f"/api/v1{path}", body)
             assert (answer.status, answer.json["detail"]) == (403, "this server only shows")

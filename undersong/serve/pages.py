@@ -237,11 +237,14 @@ def lead(request: Request) -> Response:
     one = store.lead(name)
     if one is None:
         raise missing("there is no such lead", name)
-    facts = [f"{each.source}: {each.value:g}" + (f", others {each.compared_with:g}" if each.compared_with is not None
-             else "") for each in one.evidence]  # fmt: skip
+    facts = [f"{each.source.replace('_', ' ')}: {each.value:g}{_beside(each.compared_with)}" for each in one.evidence]
     title = f"{one.agent.rpartition('/')[2]}{f' in {one.conversation}' if one.conversation else ''}"
     question = f"Is {one.agent.rpartition('/')[2]} worth looking at?"
     return _item(request, one, {"kind": "lead", "id": name}, title, one.reason, facts, question)
+
+
+def _beside(compared_with: float | None) -> str:
+    return "" if compared_with is None else f", others {compared_with:g}"
 
 
 def claim(request: Request) -> Response:
