@@ -1,11 +1,9 @@
-"""Whatever the number of processes and however they start, a command gives the same bytes."""
+"""Whatever the number of processes, which start anew as on Windows and macOS, a command gives the same bytes."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -29,14 +27,6 @@ TALK = (
 )  # fmt: skip
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("love_bombing", "con_game", "darvo")
-
-
-@pytest.fixture
-def spawned() -> Iterator[None]:
-    """As on Windows and macOS; tests without it use what this system has by default."""
-    multiprocessing.set_start_method("spawn", force=True)
-    yield
-    multiprocessing.set_start_method(None, force=True)
 
 
 @pytest.fixture
@@ -71,7 +61,6 @@ def written(significance: Significance) -> bytes:
     return b"\n".join(map(encode, significance.findings)) + f"{significance.family}, {significance.tested}".encode()
 
 
-@pytest.mark.usefixtures("spawned")
 def test_two_processes_find_what_one_does(rows: Path) -> None:
     one, two = (written(detect_rows(rows, load_rules(names=NAMES), EFFORT, processes=n)[2]) for n in (1, 2))
     assert one.count(b"chance") > 3
@@ -89,7 +78,6 @@ def test_two_processes_sweep_what_one_does(rows: Path, tmp_path: Path) -> None:
     assert swept[1] == swept[0]
 
 
-@pytest.mark.usefixtures("spawned")
 def test_two_processes_audit_what_one_does(conversations: Path, tmp_path: Path) -> None:
     results = []
     for processes in (1, 2):

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 B = TypeVar("B")
 AHEAD = 4  # items that wait for each process, so that none is idle and few are in memory
-PRELOADED = ("undersong.pipeline.scan_export.stream", "undersong.pipeline.reading_processes")
 
 
 class Share(Protocol):
@@ -44,9 +43,9 @@ def shared_out(processes: int, prepare: Callable[[], object] = _nothing) -> Iter
     """A Share over so many processes; with 1 all of it is done here, in turn.
 
     The processes start at once, so that they are ready when the first work comes, and call ``prepare``. They start
-    empty and with the modules of this program, which works on every system and beside open databases: by the start
-    method that the program has set, else from a server of processes where there is one, else each anew. They end with
-    this process, however it ends. Raises ChildProcessError where one of them was killed.
+    empty, which works on every system and beside open databases and leaves no file when this process is killed; a
+    program that has set another start method gets that one. They end with this process, however it ends. Raises
+    ChildProcessError where one of them was killed.
     """
     if processes <= 1:
         yield in_turn
@@ -69,12 +68,7 @@ def shared_out(processes: int, prepare: Callable[[], object] = _nothing) -> Iter
 def _context() -> BaseContext:
     import multiprocessing
 
-    usual = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    method = multiprocessing.get_start_method(allow_none=True) or usual
-    context = multiprocessing.get_context(method)
-    if method == "forkserver":
-        context.set_forkserver_preload([*PRELOADED])
-    return context
+    return multiprocessing.get_context(multiprocessing.get_start_method(allow_none=True) or "spawn")
 
 
 def _begin(prepare: Callable[[], object]) -> None:
