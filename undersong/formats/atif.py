@@ -83,6 +83,8 @@ def _step(step: Any, agent: dict[str, Any], key: str, ref: SourceRef, notes: Ski
         raise RecordError("a step whose 'source' is not user, agent or system")
     notes.marks(step, ref)
     notes.unread(step, ref, _KEYS)
+    if not isinstance(step.get("reasoning_content"), str):
+        notes.unread({"reasoning_content": step.get("reasoning_content")}, ref, frozenset())
     text = _text(step.get("message"), ref, notes)
     calls = notes.calls(step.get("tool_calls"), _call, ref)
     time = notes.time(step.get("timestamp"), ref)

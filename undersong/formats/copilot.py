@@ -26,6 +26,10 @@ _KEYS = frozenset(
 _ABOUT_KEYS = frozenset(
     ("requests", "responderUsername", "requesterUsername", "sessionId", "customTitle", "version", "initialLocation")
 )
+_PART_KEYS = frozenset(
+    ("kind", "value", "content", "uris", "supportThemeIcons", "supportHtml", "baseUri", "vulnerabilities")
+)
+_RESULT_KEYS = frozenset(("metadata", "errorDetails", "details", "usage", "nextQuestion"))
 _TEXT = (None, "markdownContent", "markdownVuln")  # a tuple: a kind may be anything
 
 
@@ -72,7 +76,10 @@ def _request(log: AgentLog, request: Any, ref: SourceRef, notes: SkipLog) -> Non
         raise RecordError("a request without a message")
     log.say("user", asked, ref, time=time, message_id=values.name(request.get("requestId")))
     model = values.string(request.get("modelId"))
-    metadata = as_object(as_object(request.get("result")).get("metadata"))
+    result = as_object(request.get("result"))
+    notes.unread(result, ref, _RESULT_KEYS)
+    notes.no_object(request, ref, "result")
+    metadata = as_object(result.get("metadata"))
     listed = metadata.get("toolCallRounds")
     rounds = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     if missing := (len(listed) if isinstance(listed, list) else int(bool(listed))) - len(rounds):
@@ -127,6 +134,7 @@ def _parts(log: AgentLog, parts: Any, ref: SourceRef, model: str | None, notes: 
         kind = part.get("kind") if isinstance(part, dict) else "unknown"
         if kind in _TEXT:
             words.append(_text([part]))
+            notes.unread(part, ref, _PART_KEYS)
         elif kind == "thinking":
             log.think(values.printed(part.get("value")))
         elif kind == "toolInvocationSerialized":

@@ -331,8 +331,9 @@ def is_misplaced(key: str, value: Any) -> bool:
 
 
 def _is_sentence(text: str) -> bool:
-    """Whether a text ends as a sentence does, or has four words and more, not all of them names, and is no path."""
-    if text.rstrip()[-1:] in _STOPS:
+    """Whether a text ends as a sentence does, has several lines, or four words and more, not all of them names; a path
+    has none."""
+    if text.rstrip()[-1:] in _STOPS or "\n" in text.strip():
         return True
     return text.count(" ") >= _SPACES and text[:1] not in "/~" and _SMALL.search(text) is not None
 
