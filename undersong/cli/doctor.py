@@ -32,6 +32,7 @@ EXTRAS = {  # extra → what it is for
     "mcp": "a server for assistants that speak MCP",
     "otlp": "events for OpenTelemetry",
     "serve": "pages and an HTTP API",
+    "spark": "many machines through Apache Spark",
     "sign": "reports signed with an SSH key",
 }
 

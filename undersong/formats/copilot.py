@@ -113,15 +113,19 @@ def _rounds(
         for call in calls:
             if call.id is not None and call.id in results:
                 unclaimed.discard(call.id)
-                content = as_object(results[call.id]).get("content")
-                texts = (
-                    [values.printed(as_object(part).get("value")) for part in content]
-                    if isinstance(content, list)
-                    else []
-                )
-                log.answer(ToolResult(text="\n".join(texts), call_id=call.id), ref)
+                text = _answer(as_object(results[call.id]), ref, notes)
+                log.answer(ToolResult(text=text, call_id=call.id), ref)
     if unclaimed:
         notes.add("result of a call that is not told, not read", ref)
+
+
+def _answer(result: Mapping[str, Any], ref: SourceRef, notes: SkipLog) -> str:
+    """What a call printed; a note for each part that has no value."""
+    content = result.get("content")
+    parts = [as_object(part) for part in content] if isinstance(content, list) else []
+    if missing := int(not isinstance(content, list)) + sum("value" not in part for part in parts):
+        notes.add("part of a result without a value, not read", ref, missing)
+    return "\n".join(values.printed(part.get("value")) for part in parts)
 
 
 def _parts(log: AgentLog, parts: Any, ref: SourceRef, model: str | None, notes: SkipLog) -> None:
