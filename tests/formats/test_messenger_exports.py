@@ -43,6 +43,15 @@ def test_every_chat_of_a_telegram_account_is_a_conversation() -> None:
     ]
 
 
+@pytest.mark.parametrize("left", [{"about": "gone", "list": "a word"}, [{"messages": []}], "a word"])
+def test_chats_of_a_telegram_account_that_are_no_list_are_noted(tmp_path: Path, left: object) -> None:
+    account = json.loads((SAMPLES / "telegram" / "account.json").read_bytes())
+    (tmp_path / "result.json").write_text(json.dumps({**account, "left_chats": left}))
+    result = outcome(tmp_path / "result.json")
+    assert "'left_chats' that is not an object with a 'list', not read" in str(result.problem_texts("note"))
+    assert [each.id for each in result.conversations] == ["88401", "88402"]
+
+
 def test_the_days_of_a_slack_channel_are_one_conversation_with_names_in_place_of_ids(tmp_path: Path) -> None:
     shutil.make_archive(str(tmp_path / "export"), "zip", SAMPLES / "slack")
     for source in (SAMPLES / "slack", tmp_path / "export.zip"):

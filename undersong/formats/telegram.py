@@ -67,16 +67,16 @@ def read(source: TextSource) -> Iterator[Item]:
 def _account(record: JsonRecord, notes: SkipLog) -> Iterator[Item]:
     """The chats of an account."""
     value, ref = record
-    chats = [
-        JsonRecord(chat, place)
-        for name in LISTS
-        if isinstance(value, dict) and isinstance(value.get(name), dict) and isinstance(value[name].get("list"), list)
-        for chat, place in elements(value[name]["list"], ref, name, "list")
-    ]
-    if isinstance(value, dict):
-        notes.unread(value, ref, frozenset(LISTS))
-        for name in LISTS:
-            notes.unread(value[name] if isinstance(value.get(name), dict) else {}, ref, frozenset(("list",)))
+    account = value if isinstance(value, dict) else {}
+    chats = list[JsonRecord]()
+    for name in LISTS:
+        about = account.get(name)
+        if isinstance(about, dict) and isinstance(about.get("list"), list):
+            chats += (JsonRecord(chat, place) for chat, place in elements(about["list"], ref, name, "list"))
+            notes.unread(about, ref, frozenset(("list",)))
+        elif about:
+            notes.add(f"{name!r} that is not an object with a 'list', not read", ref)
+    notes.unread(account, ref, frozenset(LISTS))
     if not chats:
         yield Problem(what="no list of messages or chats", where=str(ref))
     for chat, place in chats:
