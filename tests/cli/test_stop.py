@@ -50,6 +50,24 @@ def test_sigterm_ends_an_audit_like_an_interrupt(tmp_path: Path, keep: tuple[str
     assert "stopped; what was stored is kept" in ended[0][1]
 
 
+MET_IN_A_STRING = """
+import signal
+from undersong.cli import formats, main
+
+formats.command.callback = lambda **options: eval("signal.raise_signal(signal.SIGTERM)")
+main()
+"""
+
+
+def test_a_signal_that_meets_the_making_of_a_class_gives_the_exit_code_of_a_stop(tmp_path: Path) -> None:
+    (tmp_path / "stopped.py").write_text(MET_IN_A_STRING)
+    command = [sys.executable, "-m", "stopped", "formats"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path.cwd())])}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert "undersong: stopped" in ended.stderr
+    assert ended.returncode == 130
+
+
 def test_everything_that_a_command_writes_is_for_the_owner_alone(undersong: Undersong, tmp_path: Path) -> None:
     before = set(tmp_path.rglob("*"))
     assert undersong("audit", "samples", "--draws", "9", "--format", "csv", "--format", "jsonl").code == 0

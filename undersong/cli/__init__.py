@@ -199,7 +199,17 @@ def main() -> None:
     except KeyboardInterrupt:  # before the command began, or while it was said how it ended
         _ignore_signals()
         code = INTERRUPTED
+    _forget_interrupt()
     sys.exit(code)
+
+
+def _forget_interrupt() -> None:
+    """Have ``python -m`` end with the exit code, whatever code a Ctrl-C met.
+
+    CPython notes a KeyboardInterrupt that leaves code made from a string, as the class of a named tuple is, and kills
+    itself by SIGINT at the end although it was caught; the next such code takes the note away.
+    """
+    exec("")
 
 
 def _ignore_signals() -> None:
