@@ -2,7 +2,9 @@
 
 Language models wrote the chats for this project from a list of topics, without knowledge of rules or of each other:
 ``truth.jsonl`` says who does harm. Each chat is audited by itself, as a person would. ``seen``: the rules for requests
-were changed after these were read, by which the others are the test of those rules; leads saw neither.
+were changed after these were read, by which the others are the test of those rules; leads saw neither. ``long`` and
+``threads`` were written by two others after rules and leads were finished: half of each holds somebody who does harm,
+faintly, plainly or blatantly, and six of the ten innocent ones resemble harm.
 """
 
 from __future__ import annotations
@@ -18,6 +20,11 @@ from undersong.models.verdict import REQUEST
 from undersong.patterns.leads import shown_leads
 
 HERE = Path(__file__).parent
+LEADS = {  # name of a set → its parts
+    "short chats of two": ("seen", "unseen"),
+    "long chats of two, 53 to 64 messages": ("long",),
+    "threads, support, work and assistants, 43 to 64 messages": ("threads",),
+}
 
 
 def audited() -> list[tuple[dict[str, Any], Case]]:
@@ -53,13 +60,25 @@ def main() -> None:
         print(f"  who does harm is named     {share([t['who'] in who for t, who in named if t['kind'] == 'harm'])}")
         print(f"  an innocent is named       {share([bool(who) for t, who in named if t['kind'] == 'innocent'])}")
     print("leads, each chat by itself:")
-    print(
-        f"  harm is named as a lead    {share([bool(shown_leads(c.leads)) for t, c in pairs if t['kind'] == 'harm'])}"
-    )
-    innocent = [bool(shown_leads(case.leads)) for truth, case in pairs if truth["kind"] == "innocent"]
-    print(f"  an innocent chat is        {share(innocent)}")
-    sides = [name_of(case.leads[0].agent) == truth["who"] for truth, case in pairs if truth["kind"] == "harm"]
-    print(f"  the first side is the one  {share(sides)}")
+    for name, parts in LEADS.items():
+        some = [(truth, case) for truth, case in pairs if truth["part"] in parts]
+        harm = [(truth, case) for truth, case in some if truth["kind"] == "harm"]
+        innocent = [bool(shown_leads(case.leads)) for truth, case in some if truth["kind"] == "innocent"]
+        print(f"{name}:")
+        print(f"  harm is named as a lead    {share([bool(shown_leads(case.leads)) for _, case in harm])}")
+        print(f"  who does it is named       {share([truth['who'] in shown_names(case) for truth, case in harm])}")
+        print(f"  an innocent chat is        {share(innocent)}")
+        print(f"  the first side is the one  {share([first_name(case) == truth['who'] for truth, case in harm])}")
+
+
+def shown_names(case: Case) -> set[str]:
+    """The speakers that people are shown as leads."""
+    return {name_of(lead.agent) for lead in shown_leads(case.leads)}
+
+
+def first_name(case: Case) -> str | None:
+    """The speaker whom the leads, shown or not, put first."""
+    return name_of(case.leads[0].agent) if case.leads else None
 
 
 def requested(case: Case) -> set[str]:
