@@ -137,3 +137,19 @@ def test_a_terminal_gets_colours_unless_told_otherwise(tmp_path: Path) -> None:
     plain = on_a_terminal("audit", "talk.jsonl", folder=tmp_path, NO_COLOR="1")
     assert "\x1b[3" not in plain
     assert "record: talk.jsonl:2" in plain
+
+
+def test_a_file_in_place_of_a_command_is_audited_and_a_slip_is_met_with_the_nearest_command(
+    undersong: Undersong, tmp_path: Path
+) -> None:
+    chat = tmp_path / "chat.txt"
+    chat.write_text("Ana: Did you fix the door yesterday?\nBo: I did, it closes again.\nAna: Thank you.\n", "utf-8")
+    alone = undersong(str(chat), "--out", str(tmp_path / "one"))
+    named = undersong("audit", str(chat), "--out", str(tmp_path / "two"))
+    assert alone.code == named.code == 0
+    assert "Looked at 3 messages in 1 conversation" in alone.out
+    assert alone.out.replace("/one", "/two") == named.out
+    slip = undersong("adit", str(chat))
+    assert slip.code == 2
+    assert "'adit' is no command, and no file or folder of that name is here" in slip.err
+    assert "did you mean 'undersong audit'?" in slip.err

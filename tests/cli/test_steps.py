@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -335,3 +336,26 @@ def test_a_plan_of_nothing_that_could_be_read_is_no_plan(undersong: Undersong) -
     ran = undersong("plan", "empty.jsonl")
     assert (ran.code, ran.out) == (3, "")
     assert "no message could be read" in ran.err
+
+
+def test_explain_takes_a_speaker_a_turn_a_part_of_an_id_and_a_lead_and_lists_what_is_not_clear(
+    undersong: Undersong,
+) -> None:
+    assert undersong("audit", "samples", "--out", "here").code == 0
+    speaker = undersong("explain", "KIRA_X", "--out", "here")
+    assert speaker.code == 0, speaker.err
+    assert re.match(r"kira_x wrote \d+ messages in 1 conversation\.", speaker.out)
+    leads = [json.loads(line) for line in Path("here/leads.jsonl").read_text("utf-8").splitlines()]
+    lead = leads[0]
+    shown = undersong("explain", lead["id"][:12], "--store", "here.db")
+    assert lead["reason"] in shown.out
+    assert "people in ordinary talk" in shown.out
+    assert all(quote["text"][:40] in shown.out for quote in lead["quotes"])
+    turn = undersong("explain", "turn 2", "--in", lead["conversation"], "--store", "here")
+    assert ", turn 2" in turn.out.splitlines()[0]
+    several = undersong("explain", "k1", "--store", "here.db")
+    assert re.search(r"\d+ messages fit 'k1': k1", several.err)
+    unclear = undersong("explain", "turn 1", "--store", "here.db")
+    assert unclear.code == 2
+    assert "2 messages fit 'turn 1'" in unclear.err
+    assert "--in" in unclear.err

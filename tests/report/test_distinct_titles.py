@@ -47,3 +47,20 @@ def test_done_twice_nothing_changes() -> None:
     once = with_distinct_titles(titled("Go", "Go"))
     assert with_distinct_titles(once) is once
     assert msgspec.structs.asdict(once)["sessions"][0].title == "Go (1)"
+
+
+def test_of_long_titles_that_begin_alike_the_part_that_differs_is_shown() -> None:
+    begin = "What is your opinion on the following question?"
+    case = titled(f"{begin} Is boxing a fair sport for children?", f"{begin} Is boxing a fair sport for adults?", "Go")
+    assert names(case) == [
+        "What is your opinion on … children?",
+        "What is your opinion on … adults?",
+        "Go",
+    ]
+    once = with_distinct_titles(case)
+    assert with_distinct_titles(once) is once
+
+
+def test_a_long_title_that_stands_alone_is_cut_between_two_words() -> None:
+    (title,) = names(titled("Please read the whole archive of the harbour office and say which of the ships were late"))
+    assert title == "Please read the whole archive of the harbour office and say which of …"

@@ -101,6 +101,23 @@ class Verbs(click.Group):
         command: click.Command = import_module(f"undersong.cli.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb and its arguments; a file or folder in place of a verb is audited."""
+        first = args[0]
+        if first in VERBS or first.startswith("-"):
+            return super().resolve_command(ctx, args)
+        if os.path.exists(first):
+            return "audit", self.get_command(ctx, "audit"), args
+        import difflib
+
+        near = difflib.get_close_matches(first, VERBS, n=1)
+        hint = f"did you mean 'undersong {near[0]}'?" if near else "'undersong --help' lists the commands."
+        raise click.UsageError(
+            f"'{visible(first)}' is no command, and no file or folder of that name is here; {hint}", ctx
+        )
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
         """Write the commands under their headings."""
         for heading, commands in COMMANDS.items():
@@ -121,7 +138,7 @@ class Verbs(click.Group):
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
     **examples(
-        ("undersong audit conversations.zip", "a report on an export of ChatGPT or Claude"),
+        ("undersong conversations.zip", "a report on an export of ChatGPT or Claude; short for undersong audit"),
         ("undersong audit ~/.claude/projects", "did the coding assistant tell the truth?"),
         ("undersong audit", "without a path: what could be read here"),
         ("undersong audit --help", "the options, in groups"),

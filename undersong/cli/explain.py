@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from undersong.cli.explain_names import (
+    lead_lines,
+    leads_about,
+    leads_of_id,
+    meanings,
+    speaker_lines,
+    the_message,
+    whole_id,
+)
 from undersong.cli.help import examples
 from undersong.cli.options import DEFAULT_STORE, echo, existing_store
 from undersong.core.sanitize import one_line
@@ -19,7 +28,7 @@ from undersong.report.escape import first_upper
 from undersong.report.narrative import certainty_words, outcome_words
 
 if TYPE_CHECKING:
-    from undersong.models import Conversation, Finding, Route, Scan, ThreadScan
+    from undersong.models import Conversation, Finding, Lead, Route, Scan, ThreadScan
     from undersong.report.finding_view import RuleWords
     from undersong.stores.protocol import Store
 
@@ -31,18 +40,71 @@ MANIFEST = "manifest.json"  # a folder that holds it is that of a report
     "explain",
     **examples(
         ("undersong explain turn-05 --store undersong-report.db", "all that led to a message's scores"),
+        ("undersong explain Mark", "a speaker: messages, findings, and what a lead rests on"),
+        ("undersong explain 316 --in CONVERSATION", "the message at turn 316"),
+        ("undersong explain 9a5d --out undersong-report", "the beginning of an id; the report as the audit named it"),
     ),
 )
-@click.argument("name", metavar="ID")
-@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="The store of the audit.")
+@click.argument("name", metavar="ID|SPEAKER|TURN")
+@click.option(
+    "--store",
+    "--out",
+    default=DEFAULT_STORE,
+    show_default=True,
+    metavar="FILE|URL|DIR",
+    help="The store of the audit, or the folder of its report.",
+)
 @click.option("--in", "home", metavar="CONVERSATION", help="Only in this conversation, where several have the ID.")
 def command(name: str, store: str, home: str | None) -> None:
-    """Explain a message or a finding by its ID; the beginning of a finding's id is enough.
+    """Explain a message, a finding, a lead or a speaker.
 
-    In the folder of a report the store is the one beside it.
+    The beginning of an id is enough where one alone begins so. In the folder of a report the store is the one beside
+    it; leads are read from the report beside the store.
     """
-    with existing_store(_beside_report(store)) as opened_store:
-        echo(explanation(opened_store, name, home))
+    address = _beside_report(store)
+    with existing_store(address) as opened_store:
+        echo(_asked(opened_store, name, home, _leads_beside(address)))
+
+
+def _asked(store: Store, name: str, home: str | None, leads: Sequence[Lead]) -> Iterator[str]:
+    """The lines about whatever is meant; raises UsageError where that is nothing, or several."""
+    whole = whole_id(store, name, home)
+    if whole is not None:
+        return explanation(store, *whole)
+    about, meant = leads_about(leads, name), meanings(store, name, home)
+    if meant.speakers:
+        return speaker_lines(store, meant.speakers, about)
+    if by_id := leads_of_id(leads, name) or about:
+        return _each_lead(by_id)
+    if meant.messages:
+        return explanation(store, *the_message(name, meant.messages))
+    raise _unknown(name)
+
+
+def _each_lead(leads: Sequence[Lead]) -> Iterator[str]:
+    for lead in leads:
+        yield from lead_lines(lead)
+
+
+def _unknown(name: str) -> UsageError:
+    return UsageError(
+        f"no message or finding '{name}', and no lead, speaker or turn of that name",
+        remedy="ids are in findings.jsonl, leads.jsonl and evaluations.jsonl",
+    )
+
+
+def _leads_beside(address: str) -> Sequence[Lead]:
+    """The leads of the report that a store stands beside; none where there is no report."""
+    import msgspec
+
+    from undersong.models import Lead, decode
+    from undersong.report.writer import LEADS
+
+    path = Path(address).with_suffix("") / LEADS
+    try:
+        return [decode(line, Lead) for line in path.read_bytes().split(b"\n") if line]
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return ()
 
 
 def explanation(store: Store, name: str, home: str | None = None) -> Iterator[str]:
@@ -54,7 +116,7 @@ def explanation(store: Store, name: str, home: str | None = None) -> Iterator[st
     conversations = tuple(one for one in store.find_message(name) if home in (None, one))
     if not conversations and len(findings) != 1:
         what = f"{len(findings)} findings begin with '{name}'" if findings else f"no message or finding '{name}'"
-        raise UsageError(what, remedy="ids are in findings.jsonl and evaluations.jsonl")
+        raise UsageError(what, remedy="ids are in findings.jsonl, leads.jsonl and evaluations.jsonl")
     for conversation in conversations:
         yield from _message_lines(store, conversation, name)
     if not conversations:
@@ -62,7 +124,10 @@ def explanation(store: Store, name: str, home: str | None = None) -> Iterator[st
 
 
 def _beside_report(store: str) -> str:
-    """The store beside the report whose folder one is in, where there is none of the usual name."""
+    """The store beside a report that is named, or whose folder one is in where there is none of the usual name."""
+    if (Path(store) / MANIFEST).is_file():
+        whole = Path(store).absolute()
+        return str(whole.parent / f"{whole.name}.db")
     here = Path.cwd()
     beside = here.parent / f"{here.name}.db"
     usual = store == DEFAULT_STORE and not Path(store).exists()

@@ -1,41 +1,85 @@
-"""Titles that tell conversations apart: those that several share get the time of their first message, else a number."""
+"""Titles that tell conversations apart: those that begin alike show where they differ, and those that several share get
+the time of their first message, else a number."""
 
 from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from os.path import commonprefix
 
 import msgspec
 
 from undersong.models import Case
+from undersong.verdict.session_title import shortened
+
+WIDTH = 70  # characters of a title that a report shows
+SEEN = 40  # characters within which titles that begin alike must differ
+HEAD = 24  # characters of the beginning that is shared and stays
 
 
 def with_distinct_titles(case: Case) -> Case:
     """The case in which no two conversations have one title, in the order of the sessions.
 
-    A shared title gets the first time that the case holds of the conversation, to the minute; what is still shared, or
-    has no time, gets a number from 1 on. Titles that stand alone stay as they are; a second call changes nothing.
+    Of long titles that begin alike the part that differs is shown: ``What is your … Is boxing fair?``. A shared title
+    gets the first time that the case holds of the conversation, to the minute; what is still shared, or has no time,
+    gets a number from 1 on. Short titles that stand alone stay as they are; a second call changes nothing.
     """
-    shared = _shared([session.title for session in case.sessions])
-    if not shared:
+    given = [session.title for session in case.sessions]
+    apart = _apart({title for title in given if title})
+    titles = _numbered_titles(case, [apart.get(title, title) if title else title for title in given])
+    if titles == given:
         return case
-    times = _first_times(case, {session.conversation for session in case.sessions if session.title in shared})
+    sessions = (
+        session if session.title == title else msgspec.structs.replace(session, title=title)
+        for session, title in zip(case.sessions, titles, strict=True)
+    )
+    return msgspec.structs.replace(case, sessions=tuple(sessions))
+
+
+def _apart(titles: set[str]) -> dict[str, str]:
+    """Long titles as they are shown: with the part in which they differ from the titles that begin alike."""
+    ordered = ["", *sorted(titles), ""]
+    return {
+        title: _differing(title, max(_alike(before, title), _alike(title, after)))
+        for before, title, after in zip(ordered, ordered[1:], ordered[2:], strict=False)
+        if len(title) > WIDTH
+    }
+
+
+def _alike(one: str, other: str) -> int:
+    return len(commonprefix((one, other)))
+
+
+def _differing(title: str, alike: int) -> str:
+    start = title.rfind(" ", 0, alike) + 1  # of the word in which they part
+    if start <= SEEN:
+        return shortened(title, WIDTH)
+    head = title[:HEAD].rsplit(" ", 1)[0]
+    return shortened(f"{head} … {title[start:]}", WIDTH)
+
+
+def _numbered_titles(case: Case, titles: list[str | None]) -> list[str | None]:
+    """The titles, of which those that several share get a time or a number."""
+    shared = _shared(titles)
+    if not shared:
+        return titles
+    homes = [session.conversation for session in case.sessions]
+    pairs = list(zip(homes, titles, strict=True))
+    times = _first_times(case, {home for home, title in pairs if title in shared})
     dated = [
-        f"{session.title} ({times[session.conversation]:%Y-%m-%d %H:%M})"
-        if session.title in shared and session.conversation in times
-        else session.title
-        for session in case.sessions
+        f"{title} ({times[home]:%Y-%m-%d %H:%M})" if title in shared and home in times else title
+        for home, title in pairs
     ]
     still, numbers, taken = _shared(dated), Counter[str](), {title for title in dated if title}
-    sessions = []
-    for session, title in zip(case.sessions, dated, strict=True):
+    distinct: list[str | None] = []
+    for before, title in zip(titles, dated, strict=True):
         if title is not None and title in still:
             numbers[title] += 1
-            while (numbered := _numbered(title, numbers[title], dated=title != session.title)) in taken:
+            while (numbered := _numbered(title, numbers[title], dated=title != before)) in taken:
                 numbers[title] += 1
             title = numbered
-        sessions.append(session if title == session.title else msgspec.structs.replace(session, title=title))
-    return msgspec.structs.replace(case, sessions=tuple(sessions))
+        distinct.append(title)
+    return distinct
 
 
 def _numbered(title: str, number: int, *, dated: bool) -> str:
