@@ -26,6 +26,7 @@ from undersong.report.alignment_words import violation_words
 from undersong.report.claims_view import coding_sessions, work_words
 from undersong.report.coverage import coverage_of
 from undersong.report.escape import first_upper
+from undersong.report.input_lines import input_lines, listed
 from undersong.report.narrative import (
     LOW_COVERAGE,
     address_words,
@@ -39,7 +40,7 @@ from undersong.report.narrative import (
     to_read_words,
     unassessed_words,
 )
-from undersong.report.opening import let_go, more_points, points_of
+from undersong.report.opening import every_point, let_go, more_points, points_of
 from undersong.report.opening_choice import Point, look_title
 from undersong.report.opening_sentences import sentences
 from undersong.report.sequence_words import sequence_words
@@ -53,7 +54,7 @@ def summary(
 
     ``replayed``: a file gave the answers of the judge, and nobody was asked.
     """
-    points = points_of(case)
+    points, files = points_of(case), input_lines(case, every_point(case))
     return {
         "look_title": look_title([point.state for point in points]),
         "look": [
@@ -64,6 +65,8 @@ def summary(
         "let_go": [each.sentence for each in let_go(case)],
         "more": more_points(case, points),
         "coverage": msgspec.to_builtins(coverage_of(case, paths)),
+        "files": msgspec.to_builtins(files),
+        "files_words": list(listed(files)),
         "report": str(folder),
         "digest": digest,
         "inputs": len(case.inputs),
@@ -258,8 +261,13 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     yield from _wrapped(facts["coverage"]["looked"])
     yield from _wrapped(facts["coverage"]["missing"])
     if facts["coverage"]["command"]:
-        yield f"  {facts['coverage']['command'].replace('undersong', program(), 1)}"
+        yield from _command_lines(facts["coverage"]["command"].replace("undersong", program(), 1), "  ")
         yield from _here_lines(facts["coverage"]["command"])
+    if facts["files_words"]:
+        yield ""
+        yield "Files:"
+        for words in facts["files_words"]:
+            yield from _wrapped(f"  {words}", indent="    ")
     yield ""
     yield from _run_lines(facts)
     if facts["work"]:
@@ -288,7 +296,8 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
         for words in point["decided"]:
             yield from _wrapped(f"   Decided: {one_line(words, 300)}", indent="   ")
         if point["open"]:
-            yield click.style(f"   {point['open'].replace('undersong', program(), 1)}", dim=True)
+            command = point["open"].replace("undersong", program(), 1)
+            yield from (click.style(line, dim=True) for line in _command_lines(command, "   "))
     if more:
         yield ""
         yield f"   … and {more} more in the report{' and its work.md' if facts['work'] else ''}."
@@ -300,7 +309,24 @@ def _here_lines(command: str) -> Iterable[str]:
 
     here = for_this_machine(command)
     if here is not None:
-        yield f"  or, with what is ready here: {here.replace('undersong', program(), 1)}"
+        yield "  or, with what is ready here:"
+        yield from _command_lines(here.replace("undersong", program(), 1), "  ")
+
+
+def _command_lines(command: str, indent: str) -> Iterable[str]:
+    """A command in lines that a shell joins again; a word that is wider than all is not cut."""
+    if os.name == "nt" or len(command) + len(indent) <= COMMAND:
+        yield f"{indent}{command}"
+        return
+    lines, line = [], ""
+    for word in map(shlex.quote, shlex.split(command)):
+        if line and len(line) + len(word) + len(indent) > WIDEST - 4:
+            lines.append(line)
+            line = f"  {word}"
+        else:
+            line = f"{line} {word}" if line else word
+    yield from (f"{indent}{one} \\" for one in lines)
+    yield f"{indent}{line}"
 
 
 def program() -> str:
@@ -324,6 +350,7 @@ _COLOURS = {
     "lead": None,
 }
 WIDEST = 100  # characters of a line; a narrower terminal has its own width
+COMMAND = 120  # characters of a command that stays on one line
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:

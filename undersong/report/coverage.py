@@ -89,7 +89,19 @@ def _gaps(case: Case) -> Iterator[str]:
                          ("failed", "got no usable answer")):  # fmt: skip
         if count := case.states.get(state, 0):
             yield f"{counted(count, 'message')} {words if count > 1 else words.replace('were', 'was')}"
+    yield from _too_short(case)
     yield from _unreadable(case)
+
+
+def _too_short(case: Case) -> Iterator[str]:
+    """Speakers of whom counting says nothing, and what to do where one author goes by a name of each conversation."""
+    short = [agent.agent for agent in case.agents if agent.messages < LEAST]
+    if not short or case.sequences or _is_work(case):
+        return
+    several = len({name.rsplit("/", 1)[-1] for name in short}) < len(short) and all("/" in name for name in short)
+    remedy = ' (if a name is one author everywhere, give it under the key "agent")' if several else ""
+    words = f"{counted(len(short), 'speaker')} of fewer than {LEAST} messages{remedy}"
+    yield f"nothing was counted of {words}"
 
 
 def _unread_sequences(case: Case) -> Iterator[str]:
@@ -118,9 +130,10 @@ def _what(case: Case) -> str:
     if _all_sequences_read(case):
         speakers = counted(len({each.agent for each in case.sequences}), "speaker")
         return "; ".join((*parts, f"what {speakers} wrote, each as a whole, for every pattern"))
-    ran = sum(each.status == "ran" for each in by_pattern(case.outcomes))
+    patterns = by_pattern(case.outcomes)
+    ran = sum(each.status == "ran" for each in patterns)
     if ran:
-        parts.append(counted(ran, "pattern"))
+        parts.append(f"{ran:,} of {counted(len(patterns), 'pattern')}")
     return "; ".join(parts)
 
 

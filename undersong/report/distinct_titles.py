@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from os.path import commonprefix
 
 import msgspec
 
@@ -47,7 +46,8 @@ def _apart(titles: set[str]) -> dict[str, str]:
 
 
 def _alike(one: str, other: str) -> int:
-    return len(commonprefix((one, other)))
+    parts = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(parts, min(len(one), len(other)))
 
 
 def _differing(title: str, alike: int) -> str:

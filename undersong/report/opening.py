@@ -53,6 +53,25 @@ WORDS = 5  # of a quote that says something by itself
 def points_of(case: Case) -> tuple[Point, ...]:
     """What to look at, the surest and gravest first, at most SHOWN."""
     case = with_distinct_titles(case)
+    texts = {(message.conversation, message.id): message.text for message in case.cited}
+    return tuple(
+        msgspec.structs.replace(
+            point,
+            quote=whole(point.quote, texts.get((point.conversation, point.message_id))),
+            decided=point_decisions(case, point),
+        )
+        for point in chosen_points(_sources(case))
+    )
+
+
+def every_point(case: Case) -> tuple[Point, ...]:
+    """All that there is to look at, each message once for each kind."""
+    points = (point for source in _sources(case) for point in source)
+    return tuple({(point.kind, point.conversation, point.message_id): point for point in points}.values())
+
+
+def _sources(case: Case) -> list[list[Point]]:
+    """What there is to look at, kind by kind, the surest and gravest first."""
     sources: tuple[Iterable[Point], ...] = (
         _violations(case),
         _findings(case, sure=True),
@@ -65,15 +84,7 @@ def points_of(case: Case) -> tuple[Point, ...]:
         agent_orders(case, SPREADS),
         *_hints(case),
     )
-    texts = {(message.conversation, message.id): message.text for message in case.cited}
-    return tuple(
-        msgspec.structs.replace(
-            point,
-            quote=whole(point.quote, texts.get((point.conversation, point.message_id))),
-            decided=point_decisions(case, point),
-        )
-        for point in chosen_points([list(source) for source in sources])
-    )
+    return [list(source) for source in sources]
 
 
 def _hints(case: Case) -> tuple[Iterable[Point], ...]:

@@ -1,0 +1,72 @@
+"""What became of each file: findings, leads, neither, or why it was not read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from undersong.core.sanitize import one_line
+from undersong.core.text import counted
+from undersong.models import Case, InputFile
+from undersong.report.opening_choice import Point
+
+Outcome = Literal["finding", "lead", "clean", "unread"]
+ORDER: tuple[Outcome, ...] = ("finding", "lead", "unread", "clean")  # in which files are listed
+SHOWN = 12  # files of a list that a person reads; the rest is counted
+
+
+class InputLine(msgspec.Struct, frozen=True):
+    """A file, what became of it, and that in words."""
+
+    name: str
+    outcome: Outcome
+    words: str
+
+
+def input_lines(case: Case, points: Iterable[Point]) -> tuple[InputLine, ...]:
+    """A line for each file: those with findings first, then with leads, then what was not read, then the rest.
+
+    ``points`` is all that there is to look at, not only what a first screen names.
+    """
+    files = {(message.conversation, message.id): message.source_ref.file for message in case.cited
+             if message.source_ref is not None}  # fmt: skip
+    homes = {conversation: file for (conversation, _), file in files.items()}
+    counts: dict[str, Counter[str]] = {}
+    for point in points:
+        file = files.get((point.conversation, point.message_id)) or homes.get(point.conversation)
+        if file is not None:
+            counts.setdefault(file, Counter())["lead" if point.state == "lead" else "finding"] += 1
+    unread = {problem.where: problem.what for problem in case.problems if problem.kind == "file"}
+    lines = [_line(each, counts.get(each.name, Counter()), unread.get(each.name, "")) for each in case.inputs]
+    return tuple(sorted(lines, key=lambda line: ORDER.index(line.outcome)))
+
+
+def listed(lines: Sequence[InputLine]) -> tuple[str, ...]:
+    """Words for the first files and the number of the others; nothing where there is one file, which was read."""
+    if len(lines) < 2 and all(line.outcome != "unread" for line in lines):
+        return ()
+    shown = [f"{one_line(line.name, 60)}: {line.words}" for line in lines[:SHOWN]]
+    rest = Counter(line.outcome for line in lines[SHOWN:])
+    others = [f"{rest[outcome]:,} {REST[outcome]}" for outcome in ORDER if rest[outcome]]
+    return (*shown, f"and {counted(len(lines) - SHOWN, 'more file')}: {', '.join(others)}") if others else tuple(shown)
+
+
+REST: dict[Outcome, str] = {
+    "finding": "with findings",
+    "lead": "with leads",
+    "unread": "not read",
+    "clean": "with nothing found",
+}
+
+
+def _line(file: InputFile, counts: Counter[str], why: str) -> InputLine:
+    if not file.messages:
+        return InputLine(file.name, "unread", f"not read: {why or 'no message in it'}")
+    size = counted(file.messages, "message")
+    parts = [counted(counts[noun], noun) for noun in ("finding", "lead") if counts[noun]]
+    outcome: Outcome = "finding" if counts["finding"] else "lead" if counts["lead"] else "clean"
+    lost = f", {counted(file.skipped, 'record')} not read" if file.skipped else ""
+    return InputLine(file.name, outcome, f"{', '.join(parts) or 'nothing found'} in {size}{lost}")
