@@ -35,3 +35,8 @@ def turn_at(position: int) -> str:
 def mechanism_name(name: str) -> str:
     """``false_promise`` → ``false promise``."""
     return name.replace("_", " ")
+
+
+def shortened(title: str, most: int) -> str:
+    """At most ``most`` characters and the mark of a cut, which is between two words."""
+    return title if len(title) <= most else f"{title[:most].rsplit(' ', 1)[0]} …"

@@ -8,8 +8,8 @@ from datetime import datetime
 
 import msgspec
 
+from undersong.core.text import shortened
 from undersong.models import Case
-from undersong.verdict.session_title import shortened
 
 WIDTH = 70  # characters of a title that a report shows
 SEEN = 40  # characters within which titles that begin alike must differ
@@ -23,10 +23,10 @@ def with_distinct_titles(case: Case) -> Case:
     gets the first time that the case holds of the conversation, to the minute; what is still shared, or has no time,
     gets a number from 1 on. Short titles that stand alone stay as they are; a second call changes nothing.
     """
-    given = [session.title for session in case.sessions]
-    apart = _apart({title for title in given if title})
-    titles = _numbered_titles(case, [apart.get(title, title) if title else title for title in given])
-    if titles == given:
+    whole = [session.title for session in case.sessions]
+    apart = _apart({title for title in whole if title})
+    titles = _numbered_titles(case, [apart.get(title, title) if title else title for title in whole])
+    if titles == whole:
         return case
     sessions = (
         session if session.title == title else msgspec.structs.replace(session, title=title)

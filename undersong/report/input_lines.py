@@ -18,7 +18,7 @@ ORDER: tuple[Outcome, ...] = ("finding", "lead", "unread", "clean")  # in which 
 SHOWN = 12  # files of a list that a person reads; the rest is counted
 
 
-class InputLine(msgspec.Struct, frozen=True):
+class FileOutcome(msgspec.Struct, frozen=True):
     """A file, what became of it, and that in words."""
 
     name: str
@@ -26,7 +26,7 @@ class InputLine(msgspec.Struct, frozen=True):
     words: str
 
 
-def input_lines(case: Case, points: Iterable[Point]) -> tuple[InputLine, ...]:
+def input_lines(case: Case, points: Iterable[Point]) -> tuple[FileOutcome, ...]:
     """A line for each file: those with findings first, then with leads, then what was not read, then the rest.
 
     ``points`` is all that there is to look at, not only what a first screen names.
@@ -44,7 +44,7 @@ def input_lines(case: Case, points: Iterable[Point]) -> tuple[InputLine, ...]:
     return tuple(sorted(lines, key=lambda line: ORDER.index(line.outcome)))
 
 
-def listed(lines: Sequence[InputLine]) -> tuple[str, ...]:
+def listed(lines: Sequence[FileOutcome]) -> tuple[str, ...]:
     """Words for the first files and the number of the others; nothing where there is one file, which was read."""
     if len(lines) < 2 and all(line.outcome != "unread" for line in lines):
         return ()
@@ -62,11 +62,11 @@ REST: dict[Outcome, str] = {
 }
 
 
-def _line(file: InputFile, counts: Counter[str], why: str) -> InputLine:
+def _line(file: InputFile, counts: Counter[str], why: str) -> FileOutcome:
     if not file.messages:
-        return InputLine(file.name, "unread", f"not read: {why or 'no message in it'}")
+        return FileOutcome(file.name, "unread", f"not read: {why or 'no message in it'}")
     size = counted(file.messages, "message")
     parts = [counted(counts[noun], noun) for noun in ("finding", "lead") if counts[noun]]
     outcome: Outcome = "finding" if counts["finding"] else "lead" if counts["lead"] else "clean"
     lost = f", {counted(file.skipped, 'record')} not read" if file.skipped else ""
-    return InputLine(file.name, outcome, f"{', '.join(parts) or 'nothing found'} in {size}{lost}")
+    return FileOutcome(file.name, outcome, f"{', '.join(parts) or 'nothing found'} in {size}{lost}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from undersong.core.text import shortened
 from undersong.models import Conversation
 
 LEAST, MOST = 8, 160  # characters of a line that says something, and of a title; a report shows the part that differs
@@ -25,11 +26,6 @@ def title_of(conversation: Conversation) -> str | None:
             if line := _request(text):
                 return shortened(line, MOST)
     return conversation.title
-
-
-def shortened(title: str, most: int) -> str:
-    """At most ``most`` characters and the mark of a cut, which is between two words."""
-    return title if len(title) <= most else f"{title[:most].rsplit(' ', 1)[0]} …"
 
 
 def _request(text: str) -> str:
