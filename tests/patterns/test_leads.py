@@ -49,7 +49,7 @@ def test_who_pushes_comes_first_with_what_was_counted() -> None:
     assert (first.agent, first.rank, first.conversation, first.kind) == ("kira", 1, "a", "conversation")
     assert first.reason == (
         "5 of the 10 messages read like isolation or pressure. More of it is in what kira writes. Where one of two did "
-        "harm in our test chats, this pointed at the right one in 28 of 30."
+        "harm in our test chats, this pointed at the right one in 28 of 30 chats."
     )
     assert [lead.agent for lead in shown_leads((first, *others))] == ["kira"]
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}

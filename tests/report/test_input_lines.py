@@ -42,3 +42,15 @@ def test_one_file_that_was_read_needs_no_line_and_of_many_the_rest_is_counted(un
         Path(f"logs/{number:02}.txt").write_text(CLEAN.replace("door", f"door {number}"), encoding="utf-8")
     out = undersong("audit", "logs", "--no-store").out
     assert "  and 3 more files: 3 with nothing found" in out
+
+
+def test_a_report_lists_the_files_as_the_terminal_does(undersong: Undersong) -> None:
+    Path("clean.txt").write_text(CLEAN, encoding="utf-8")
+    Path("a<b>.txt").write_text(ADMITS, encoding="utf-8")
+    undersong("audit", "clean.txt", "a<b>.txt", "--no-store", "--out", "out")
+    page, markdown = (Path("out", name).read_text("utf-8") for name in ("report.html", "forensic_audit_report.md"))
+    assert "2 files: what was found in each" in page
+    assert "<li>a&lt;b&gt;.txt: 1 finding in 4 messages</li>" in page
+    assert (
+        "clean\\.txt: nothing found in 3 messages" in markdown or "clean.txt: nothing found in 3 messages" in markdown
+    )

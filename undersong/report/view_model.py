@@ -18,8 +18,9 @@ from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.escape import own_name
 from undersong.report.finding_view import FindingView, RuleWords, finding_view
 from undersong.report.headline import ReportTexts, words_for
+from undersong.report.input_lines import input_lines, listed
 from undersong.report.narrative import basis_words, moment_label
-from undersong.report.opening import LetGo, let_go, more_points, points_of
+from undersong.report.opening import LetGo, every_point, let_go, more_points, points_of
 from undersong.report.opening_choice import Point, look_title
 from undersong.report.opening_sentences import sentences
 from undersong.report.order import (
@@ -118,6 +119,11 @@ class ReportView:
     def let_go(self) -> tuple[LetGo, ...]:
         """The look-alikes that a judge put aside."""
         return let_go(self.case)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What became of each of several files, in words."""
+        return listed(input_lines(self.case, every_point(self.case)))
 
     @property
     def coverage(self) -> Coverage:
