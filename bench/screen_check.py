@@ -36,6 +36,7 @@ PRIVATE = re.compile(  # words of the program, or of ours, that nobody outside k
     r"sovereignty|context vector|upgrades?|hash|manifest|heads?|triage)\b"
 )
 QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"", re.DOTALL)
+FILE = re.compile(r"(?m)^  \S.*?: (?=\d|not read|nothing found)")  # the name of a file, before what became of it
 NUMBER = re.compile(r"(?<![\w.$#-])\d[\d,.]*\d|(?<![\w.$#-])\d")
 TITLED = re.compile(
     r"No finding and no lead\.|(?:No finding, )?(?:\d+ findings?|\d+ leads?)(?: and \d+ leads?)? to look at:"
@@ -60,6 +61,7 @@ def faults(screen: str) -> list[str]:
     lacking += [f"wider than {WIDEST}: {line}" for line in screen.splitlines()
                 if len(line) > WIDEST and " " in line.strip()]  # fmt: skip
     ours = QUOTED.sub("“”", "\n".join(line for line in screen.splitlines() if not _is_command(line)))
+    ours = FILE.sub("", ours)
     lacking += [f"a word of ours: {word[0]}" for word in PRIVATE.finditer(ours)]
     return lacking + [f"a number without its unit: {words}" for words in bare_numbers(ours)]
 
