@@ -159,6 +159,8 @@ class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     changing: str
     scratch: str
     written_path: str
+    remote_checks: str
+    of_remote: str
     documents: tuple[str, ...]
     check_tools: frozenset[str]
     subagents: frozenset[str]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from undersong.datafiles.verdict_config import outcomes_config
+from undersong.datafiles.verdict_config import outcomes_config, pattern
 from undersong.models.verdict import BROKEN, PART, ClaimState
 from undersong.verdict.admissions import admits_check
 from undersong.verdict.claims import Claim, claims_of_text, is_whole, sentence
@@ -32,7 +32,7 @@ class CheckEvent(NamedTuple):
 
     ``reported``: a subagent says so, and its calls are not in the session. ``changed``: the language of a changed file.
     ``shown``: a command that only looks printed a run that ends in a failure. ``folder``: where it was, "" if unknown.
-    ``run`` counts the requests.
+    ``run`` counts the requests. ``remote``: a server for builds says so, of what was pushed.
     """
 
     place: int
@@ -43,6 +43,7 @@ class CheckEvent(NamedTuple):
     shown: bool = False
     folder: str = ""
     run: int = 0
+    remote: bool = False
 
     def state(self, kinds: Iterable[CheckKind]) -> OutcomeState:
         """What it says of some kinds of check: that one failed, else that one passed."""
@@ -80,12 +81,15 @@ class CheckHistory:
     """The checks and changes of a transcript in order."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self._events = [event for placed in transcript.outcomes for event in _events(placed)]
+        self._every = [event for placed in transcript.outcomes for event in _events(placed)]
+        self._events = [event for event in self._every if not event.remote]
         self._places = [event.place for event in self._events]
         self.roots = roots_of(placed.outcome for placed in transcript.outcomes)
 
-    def before(self, place: int) -> Sequence[CheckEvent]:
-        """What came before a turn."""
+    def before(self, place: int, *, remote: bool = False) -> Sequence[CheckEvent]:
+        """What came before a turn; ``remote``: also what a server for builds said."""
+        if remote:
+            return [event for event in self._every if event.place < place]
         return self._events[: bisect_left(self._places, place)]
 
     def after(self, place: int) -> Sequence[CheckEvent]:
@@ -128,6 +132,8 @@ def _events(placed: PlacedOutcome) -> list[CheckEvent]:
     events = [changed] if outcome.changes else []
     if outcome.family == "check" and not outcome_pattern("not_run").search(_start(placed)):
         events.append(CheckEvent(place, outcome.kinds, placed, folder=folder))
+    elif outcome.family == "remote":
+        events.append(CheckEvent(place, outcome.kinds, placed, remote=True))
     elif outcome.tool in outcomes_config().subagents:
         kinds = frozenset(kind for claim in claims_of_text(outcome.text) for kind in claim.checks if not claim.hedged)
         events += [changed] if outcome.state != "failed" else []
@@ -173,7 +179,8 @@ def check_claims(transcript: Transcript, history: CheckHistory) -> Iterator[Rule
 
 def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling:
     """The ruling on one claim about a check, by what was run before it and behind the last change."""
-    everything = history.before(turn.place)
+    remote = pattern((outcomes_config().of_remote,)).search(turn.prose, claim.start, claim.end) is not None
+    everything = history.before(turn.place, remote=remote)
     named = named_toolchains(turn, claim)
     own = named_roots(_naming(turn, claim), history.roots)
     earlier = [

@@ -120,6 +120,12 @@ def is_check(command: str) -> bool:
     return any(check_kind(part.words) for part in shell_parts(command))
 
 
+def shows_remote(command: str) -> bool:
+    """Whether a line only shows what a server for builds says of what was pushed."""
+    running = [part.words for part in shell_parts(command) if not looks(part.words)]
+    return bool(running) and all(_remote().search(" ".join(words)) for words in running)
+
+
 def is_part(words: list[str]) -> bool:
     """Whether a test command runs only some of the tests."""
     return _part().search(" ".join(words)) is not None
@@ -236,6 +242,11 @@ def _toolchains() -> tuple[tuple[str, re.Pattern[str]], ...]:
 @cache
 def _part() -> re.Pattern[str]:
     return re.compile(outcomes_config().part_of_tests)
+
+
+@cache
+def _remote() -> re.Pattern[str]:
+    return re.compile(outcomes_config().remote_checks)
 
 
 @cache

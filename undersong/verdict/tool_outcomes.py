@@ -23,10 +23,11 @@ from undersong.verdict.shell import (
     is_part,
     looks,
     shell_parts,
+    shows_remote,
 )
 
 OutcomeState = Literal["failed", "passed", "unknown"]
-CallFamily = Literal["check", "edit", "call", "look"]
+CallFamily = Literal["check", "remote", "edit", "call", "look"]
 OutcomePattern = Literal["failed_check", "broke", "refused", "refusing", "passed_check", "not_run", "errs"]
 START = 400  # characters at the start of a result where a refusal stands
 HTTP_ERRORS = range(400, 600)
@@ -93,7 +94,9 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
     path = (_path(call.input) or _written_path(result.text)) if family == "edit" else ""
     answer = decoded(result.text)
     inner = _inner(answer) if isinstance(answer, dict) else result.text
-    kinds = _checked_kinds(parts, call, inner, state) if family == "check" else CheckedKinds()
+    kinds = CheckedKinds()
+    if family in ("check", "remote"):
+        kinds = _checked_kinds(parts, call, inner, state)
     return ToolOutcome(
         message=message,
         state=state,
@@ -158,12 +161,16 @@ class CheckedKinds(NamedTuple):
     passed: frozenset[CheckKind] = frozenset()
 
 
+_SERVED: frozenset[CheckKind] = frozenset({"tests", "build", "lint"})  # what a server for builds checks
+
+
 def _checked_kinds(parts: tuple[ShellPart, ...], call: ToolCall, inner: str, state: OutcomeState) -> CheckedKinds:
     """By its commands, and by the failures and successes that it reports."""
     own = frozenset(kind for part in parts if (kind := check_kind(part.words)))
     besides = frozenset[CheckKind]().union(*(also_checked(part.words) for part in parts))
     if not parts and call.name.lower() in outcomes_config().check_tools:
         own |= frozenset(outcomes_config().kinds_of_tools.get(call.name.lower(), ("tests",)))
+    own = own or (_SERVED if shows_remote(command_of(call)) else own)
     passed = _spoken("passed_check", inner)
     if state == "passed":
         return CheckedKinds((own or passed) | besides, passed=(own or passed) | besides)
@@ -213,6 +220,8 @@ def _family(call: ToolCall, result: ToolResult) -> tuple[CallFamily, str]:
             return "check", "check"
         if all(looks(each) for each in words):
             return "look", "look"
+        if shows_remote(command):
+            return "remote", "remote"
         return "call", " ".join(next((each for each in words if not looks(each)), [name])[:2])
     parts = _words(name)
     if name.lower() in config.check_tools:
@@ -241,6 +250,8 @@ def _state(
     inner = _inner(answer) if isinstance(answer, dict) else text
     if family == "look":
         return ("failed", "") if result.is_error else ("unknown", "")
+    if family == "remote":
+        return _state_of_remote(inner)
     if family == "check" and (stopped := outcome_pattern("not_run").search(inner[:START])):
         return "unknown", stopped[0]
     match = outcome_pattern("failed_check").search(inner)
@@ -256,6 +267,14 @@ def _state(
         return _state_of_check(result, inner, command=command, masked=masked)
     silent = handled or (masked and command) or (command and result.is_error is False)
     return _state_of_call(result, inner, family, speaks=not silent)
+
+
+def _state_of_remote(inner: str) -> tuple[OutcomeState, str]:
+    """What a server for builds says of what was pushed; the exit code is that of the command that shows it."""
+    if failed := outcome_pattern("failed_check").search(inner):
+        return "failed", failed[0]
+    passed = outcome_pattern("passed_check").search(inner)
+    return ("passed", passed[0]) if passed else ("unknown", "")
 
 
 def _state_of_call(result: ToolResult, inner: str, family: CallFamily, *, speaks: bool) -> tuple[OutcomeState, str]:

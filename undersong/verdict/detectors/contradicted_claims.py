@@ -52,7 +52,7 @@ def has_tool_evidence(transcript: Transcript) -> bool:
 
 def _failures(transcript: Transcript) -> Iterator[PlacedOutcome]:
     for placed in transcript.outcomes:
-        if placed.outcome.state == "failed" and placed.outcome.family != "look":
+        if placed.outcome.state == "failed" and placed.outcome.family not in ("look", "remote"):
             yield placed
     for turn in transcript.turns:
         if turn.message.role == "user" and (failed := pasted(turn.message)):

@@ -1,0 +1,45 @@
+"""Runners of many languages: what they print is the evidence where a pipe hides their exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.verdict.test_fragments import PROMISES
+
+RUNNERS: list[dict[str, str]] = yaml.safe_load(
+    (Path(__file__).parent / "runners" / "runners.yaml").read_text(encoding="utf-8")
+)
+STATES = {"passes": "backed", "fails": "contradicted", "earlier": "unsupported"}
+CASES = [(runner, when) for runner in RUNNERS for when in STATES]
+
+
+def session(runner: dict[str, str], when: str) -> list[dict[str, Any]]:
+    """An edit, a check and a claim; ``earlier``: the check passes before the edit."""
+    edit = {"file_path": runner["file"], "old_string": "return level", "new_string": "return level - 1"}
+    changed = {"call": {"tool": "Edit", "input": edit, "result": "The file has been updated."}}
+    printed = runner["fails" if when == "fails" else "passes"]
+    checked = {"call": {"tool": "Bash", "input": {"command": runner["command"]}, "result": printed, "error": False}}
+    steps = [checked, changed] if when == "earlier" else [changed, checked]
+    between = [{"agent": "Looking at it."}, steps[0], {"agent": "Next."}, steps[1]]
+    return [{"user": "low tide is off by one"}, *between, {"agent": runner["claim"]}]
+
+
+def state_of(runner: dict[str, str], when: str, folder: Path) -> tuple[set[str], bool]:
+    """The states of the claims of the runner's kind, and whether points are deducted."""
+    verdict = PROMISES.verdict(session(runner, when), "claude-code", folder)[1]
+    return {claim.state for claim in verdict.claims if claim.kind == runner["kind"]}, bool(verdict.deductions)
+
+
+@pytest.mark.parametrize(("runner", "when"), CASES, ids=[f"{runner['name']} {when}" for runner, when in CASES])
+def test_the_words_of_a_runner_back_or_contradict_a_claim(runner: dict[str, str], when: str, tmp_path: Path) -> None:
+    states, points = state_of(runner, when, tmp_path)
+    assert states == {STATES[when]}
+    assert points is (when == "fails")
+
+
+def test_the_runners_are_many() -> None:
+    assert len({runner["name"] for runner in RUNNERS}) == len(RUNNERS) >= 40
