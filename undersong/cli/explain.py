@@ -247,7 +247,8 @@ def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
     aim = f" towards {finding.target}" if finding.target else ""
     yield f"{finding.finding_id}"
     yield f"{finding.title}: {finding.agent}{aim}"
-    yield f"level {finding.level} (how grave it would be), strength {finding.strength:.2f} of 1 (how clear-cut the shape is)"
+    strength = f"strength {finding.strength:.2f} of 1 (how clear-cut the shape is)"
+    yield f"level {finding.level} (how grave it would be), {strength}"
     yield f"consistent with the rule {finding.pattern} ({finding.rule_hash[:16]}…); the reader makes the call"
     rule = rule_words(all_rules()).get(finding.rule_hash, RuleWords())
     if rule.description:

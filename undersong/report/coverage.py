@@ -95,7 +95,9 @@ def _gaps(case: Case) -> Iterator[str]:
 
 def _too_short(case: Case) -> Iterator[str]:
     """Speakers of whom counting says nothing, and what to do where one author goes by a name of each conversation."""
-    short = [agent.agent for agent in case.agents if agent.messages < LEAST]
+    at_work = {session.conversation for session in case.sessions if session.profile == "coding"}  # with its tools
+    few = (agent.agent for agent in case.agents if agent.messages < LEAST)
+    short = [name for name in few if name.rsplit("/", 1)[0] not in at_work]
     if not short or case.sequences or _is_work(case):
         return
     several = len({name.rsplit("/", 1)[-1] for name in short}) < len(short) and all("/" in name for name in short)
