@@ -11,6 +11,7 @@ import pytest
 from tests.stores.test_reviews import make_review
 from undersong.models import Review
 from undersong.report.review_figures import ReviewFigure, UnreviewedItem, figures, weights_of, wilson
+from undersong.stores.conversation_order import OrderedFinding, conversation_places
 
 
 def drawn(id_: str, verdict: str, minute: int, pool: int, share: float | None = None, **other: Any) -> Review:
@@ -91,3 +92,32 @@ def test_the_figure_is_right_on_average_and_its_interval_holds_what_it_says(favo
         held_true += figure.low <= share <= figure.high
     assert mean(values) == pytest.approx(share, abs=0.015)
     assert held_true / 150 > 0.9
+
+
+def test_figures_over_draws_of_whole_conversations_are_right_on_average_and_their_intervals_hold() -> None:
+    """80 conversations of 1 to 5 findings, right more often where there are more; the larger ones come sooner."""
+    rng = random.Random(7)
+    sizes = [1 + n % 5 for n in range(80)]
+    truth = [[rng.random() < (0.3 if size < 3 else 0.85) for _ in range(size)] for size in sizes]
+    share, values, wide = mean(right for talk in truth for right in talk), [], 0
+    findings = [
+        OrderedFinding(f"{n} {m}", f"c{n}", ("low", "critical")[n % 2], "darvo", "a", None)  # type: ignore[arg-type]
+        for n, size in enumerate(sizes)
+        for m in range(size)
+    ]
+    for seed in range(150):
+        reviews = []
+        for minute, (one, draw) in enumerate(conversation_places(findings, set(), seed)):
+            if minute == 90:
+                break
+            number, place = (int(part) for part in one.id.split())
+            verdict = "confirmed" if truth[number][place] else "rejected"
+            rows = ((one.conversation, "m0", "h"),)
+            reviews.append(drawn(one.id, verdict, minute, draw.pool or 0, draw.propensity, drawn=draw.drawn, rows=rows))
+        figure = likely(reviews)
+        assert figure.counted == 90
+        assert figure.effective < 45  # what comes together is worth one
+        values.append(figure.value or 0.0)
+        wide += (figure.low or 0.0) <= share <= (figure.high or 0.0)
+    assert mean(values) == pytest.approx(share, abs=0.02)
+    assert wide / 150 > 0.9

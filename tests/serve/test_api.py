@@ -224,10 +224,10 @@ def test_a_server_that_ends_keeps_what_it_answered(store: Path) -> None:
         assert [each["id"] for each in client.get(f"{API}/reviews").json["items"]] == [first["id"]]
 
 
-def test_the_draw_of_the_page_is_that_of_the_command(client: Client, store: Path) -> None:
+def test_the_draw_of_the_page_is_that_of_the_command_by_conversations(client: Client, store: Path) -> None:
     with SQLiteStore(store, read_only=True) as opened:
         expected = [kind_and_id(place.candidate.item)[1] for pool in ("likely", "unlikely")
-                    for place in queue(opened, pool)]  # type: ignore[arg-type]  # fmt: skip
+                    for place in queue(opened, pool, order="conversation")]  # type: ignore[arg-type]  # fmt: skip
     chosen = expected[1]
     drawn = []
     assert client.post(f"{API}/reviews", {"kind": "finding", "id": chosen, "verdict": "unsure"}).status == 201
@@ -239,4 +239,4 @@ def test_the_draw_of_the_page_is_that_of_the_command(client: Client, store: Path
     with SQLiteStore(store, read_only=True) as opened:
         reviews = list(opened.reviews())
         assert [place for pool in ("likely", "unlikely") for place in queue(opened, pool)] == []  # type: ignore[arg-type]
-    assert [each.drawn for each in reviews if each.id == chosen] == ["chosen", "random"]
+    assert [each.drawn for each in reviews if each.id == chosen] == ["chosen", "conversation"]

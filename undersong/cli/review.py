@@ -31,10 +31,10 @@ SEED = click.option(
 )
 ORDER = click.option(
     "--order",
-    type=click.Choice(["random", "least_certain"]),
+    type=click.Choice(["random", "least_certain", "conversation"]),
     default="random",
     show_default=True,
-    help="Draw all alike, or those more often of which the confidence is least certain.",
+    help="Draw all alike, those more often of which the confidence is least certain, or whole conversations.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

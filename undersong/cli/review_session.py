@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from undersong.stores.protocol import Store
 
 VERDICTS: dict[str, ReviewVerdict] = {"c": "confirmed", "r": "rejected", "u": "unsure"}
-KEYS = "c confirmed, r rejected, u unsure | s skip, b back, q quit | 1-9 why, n note, m around it, h how sure, ? help"
+ZERO = 9  # the reason before that which has the key 0
+KEYS = "c confirmed, r rejected, u unsure | s skip, b back, q quit | 0-9 why, n note, m around it, h how sure, ? help"
 HELP = (
     "c  confirmed: the messages show it",
     "r  rejected: they do not, or the innocent reading is the better one",
     "u  unsure: what is here does not say",
-    *(f"{number}  because: {reason}" for number, reason in enumerate(REASONS, 1)),
+    *(f"{number % 10}  because: {reason}" for number, reason in enumerate(REASONS, 1)),
     "n  a note, stored with the decision",
     "m  the messages around it",
     "h  how sure the program is, by chance and confidence; the decision says that you saw it",
@@ -91,7 +92,7 @@ class ReviewSession:
                 echo(sure_lines(item))
             elif key == "m":
                 echo(around_lines(self.store, item))
-            elif key.isdigit() and key != "0":
+            elif key.isdigit() and (key != "0" or len(REASONS) > ZERO):
                 reason = REASONS[int(key) - 1]
                 reasons.remove(reason) if reason in reasons else reasons.append(reason)
                 echo([f"because: {', '.join(reasons) or 'no reason'}"])

@@ -13,12 +13,12 @@ from undersong.models.message import Level, Record
 
 ReviewKind = Literal["finding", "lead", "claim"]
 ReviewVerdict = Literal["confirmed", "rejected", "unsure"]
-DrawnBy = Literal["random", "least_certain", "chosen"]
+DrawnBy = Literal["random", "least_certain", "conversation", "chosen"]
 REVIEW_KINDS: tuple[ReviewKind, ...] = get_args(ReviewKind)
 REVIEW_VERDICTS: tuple[ReviewVerdict, ...] = get_args(ReviewVerdict)
 REASONS = (  # offered, in this order; any other words are taken too
     "innocent reading", "joke or fiction", "out of context", "wrong person", "another pattern", "too little",
-    "already known", "done on purpose", "acted upon",
+    "right, but some quotes are wrong", "we knew this already", "a test, or agreed beforehand", "already dealt with",
 )  # fmt: skip
 ReviewedRow: TypeAlias = tuple[str, str, str]  # conversation, message id, SHA-256 of the text; "" without a text
 
@@ -29,9 +29,10 @@ class Review(Record, frozen=True, kw_only=True):
     ``rows`` are the messages that it was about, ``evidence`` is the hash over them. What the finding said then stands
     beside it: ``pattern`` (a rule's id, the kind of a claim or lead), ``rule_hash`` (None of leads and claims),
     ``level``, ``confidence``, ``agent`` and ``target``. ``shown_score``: whether the reviewer saw the confidence.
-    ``drawn`` is why it was reviewed: by a ``random`` draw, by one in which ``least_certain`` ones come more often, or
-    ``chosen`` by a person. ``propensity`` (above 0, at most 1) is the probability with which the draw took it of the
-    ``pool`` findings that were not reviewed yet; None where it was chosen.
+    ``drawn`` is why it was reviewed: by a ``random`` draw, by one in which ``least_certain`` ones come more often, by
+    one of a whole ``conversation``, or ``chosen`` by a person. ``propensity`` (above 0, at most 1) is the probability
+    with which the draw took it, or its conversation, of the ``pool`` findings or conversations that were not reviewed
+    yet; None where it was chosen.
     """
 
     kind: ReviewKind

@@ -4,12 +4,14 @@ Only what a draw came upon is counted, since what a person picks out says nothin
 reviewed, all of it is. Draws may prefer what is uncertain: each review has the weight that makes up for the
 probability of its draw (the estimator for sampling without replacement of Farquhar, Gal and Rainforth, "On Statistical
 Bias in Active Learning", 2021). Intervals are Wilson's, 95 %, over the effective number of reviews (Kish's: the square
-of the sum of the weights over the sum of their squares).
+of the sum of the weights over the sum of their squares). What was drawn with a whole conversation has the weight of
+that, and its decisions are worth one: they may all be right or wrong together.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from undersong.models import LEVELS, Record, Review
@@ -64,11 +66,12 @@ class UnreviewedItem(Record, frozen=True, kw_only=True):
 
 
 class _Decision(Record, frozen=True, kw_only=True):
-    """The latest review of something, and its weight: None where no draw came upon it."""
+    """The latest review of something, its weight (None where no draw came upon it), and with what it was drawn."""
 
     review: Review
     pool: str
     weight: float | None
+    unit: tuple[str, bool, str]
 
 
 def figures(reviews: Iterable[Review], unreviewed: Iterable[UnreviewedItem] = ()) -> ReviewFigures:
@@ -141,15 +144,35 @@ def _decisions(reviews: Sequence[Review]) -> list[_Decision]:
         latest[review.kind, review.id] = review
         if review.drawn != "chosen" and review.propensity and review.pool:
             first.setdefault((review.kind, review.id), review)
-    weights: dict[tuple[str, str], float] = {}
-    for pool in {_pool(review) for review in first.values()}:
-        series = [(name, review) for name, review in first.items() if _pool(review) == pool]
-        draws = [(review.propensity or 1.0, review.pool or 1) for _, review in series]
-        weights |= {name: weight for (name, _), weight in zip(series, weights_of(draws), strict=True)}
+    weights = _weights(first.values())
     return [
-        _Decision(review=review, pool=_pool(first.get(name, review)), weight=weights.get(name))
+        _Decision(
+            review=review,
+            pool=_pool(first.get(name, review)),
+            weight=weights[_unit(first[name])] if name in first else None,
+            unit=_unit(first.get(name, review)),
+        )
         for name, review in latest.items()
     ]
+
+
+def _unit(review: Review) -> tuple[str, bool, str]:
+    """What a draw took: the pool, whether a whole conversation, and the name of that, or the id of the one thing."""
+    whole = review.drawn == "conversation"
+    return _pool(review), whole, (review.rows[0][0] if review.rows else review.id) if whole else review.id
+
+
+def _weights(drawn: Iterable[Review]) -> dict[tuple[str, bool, str], float]:
+    """The weight of each thing that was drawn: all that came with a conversation have that of their conversation."""
+    series: dict[tuple[str, bool], dict[tuple[str, bool, str], tuple[float, int]]] = {}
+    for review in drawn:
+        unit = _unit(review)
+        series.setdefault(unit[:2], {}).setdefault(unit, (review.propensity or 1.0, review.pool or 1))
+    return {
+        unit: weight
+        for draws in series.values()
+        for unit, weight in zip(draws, weights_of([*draws.values()]), strict=True)
+    }
 
 
 def _disputed(reviews: Iterable[Review]) -> int:
@@ -180,9 +203,13 @@ def _groups(
 def _figure(group: str, decisions: Sequence[_Decision], *, whole: bool) -> ReviewFigure:
     verdicts = [each.review.verdict for each in decisions]
     decided = [each for each in decisions if each.review.verdict != "unsure"]
-    counted = [(1.0 if whole else each.weight or 0.0, each.review) for each in decided if whole or each.weight]
+    counting = [each for each in decided if whole or each.weight]
+    counted = [(1.0 if whole else each.weight or 0.0, each.review) for each in counting]
     total = math.fsum(weight for weight, _ in counted)
-    effective = total * total / math.fsum(weight * weight for weight, _ in counted) if counted else 0.0
+    sums: defaultdict[tuple[str, bool, str], float] = defaultdict(float)
+    for (weight, _), each in zip(counted, counting, strict=True):
+        sums[each.unit] += weight
+    effective = total * total / math.fsum(weight * weight for weight in sums.values()) if counted else 0.0
     value = low = high = None
     if len(counted) >= LEAST:
         value = math.fsum(weight for weight, review in counted if review.verdict == "confirmed") / total

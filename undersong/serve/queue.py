@@ -27,14 +27,13 @@ def next_draw(library: Library, skipped: tuple[str, ...] = ()) -> Draw | None:
     Those that were skipped come again when no other is left.
     """
     queue, store = library.queue, library.store
-    undecided = {pool: queue.undecided(store, pool) for pool in POOLS}
+    left = sum(queue.undecided(store, pool) for pool in POOLS)
     put_off: FindingPlace | None = None
-    for pool in (pool for pool in POOLS if undecided[pool]):
-        for place in queue.places(store, pool):
-            if not place.answered and place.id not in skipped:
-                return _draw(library, place, sum(undecided.values()))
-            put_off = put_off or (None if place.answered else place)
-    return None if put_off is None else _draw(library, put_off, sum(undecided.values()))
+    for place in queue.in_order(store) if left else ():
+        if not place.answered and place.id not in skipped:
+            return _draw(library, place, left)
+        put_off = put_off or (None if place.answered else place)
+    return None if put_off is None else _draw(library, put_off, left)
 
 
 def _draw(library: Library, place: FindingPlace, left: int) -> Draw | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
 
@@ -18,6 +18,7 @@ import msgspec
 from undersong.models import DrawnBy, Finding, LedgerClaim, Review, ReviewKind, ReviewStanding, ReviewVerdict
 from undersong.models.verdict import AGAINST
 from undersong.patterns.leads import shown_leads
+from undersong.stores.conversation_order import OrderedFinding, conversation_places
 from undersong.stores.protocol import Store
 from undersong.stores.reviewing import (
     Reviewable,
@@ -30,7 +31,7 @@ from undersong.stores.reviewing import (
 )
 
 Pool = Literal["likely", "unlikely", "lead", "claim"]  # findings from a confidence of .5 on, other findings, and so on
-Order = Literal["random", "least_certain"]
+Order = Literal["random", "least_certain", "conversation"]
 FLOOR = 0.1  # the weight of what is certain, where what is least certain has 1
 
 
@@ -63,8 +64,13 @@ def candidates(store: Store, pool: Pool) -> tuple[Candidate, ...]:
 
 def queue(store: Store, pool: Pool = "likely", seed: int = 0, order: Order = "random") -> Iterator[QueuePlace]:
     """What a draw has not come upon yet, in its order; what a person chose to review before is in it, too."""
+    every = candidates(store, pool)
+    if order == "conversation" and pool in ("likely", "unlikely"):
+        yield from _by_conversation(every, seed)
+        return
+    order = "random" if order == "conversation" else order  # leads and claims are reviewed one by one
     left = sorted(
-        (each for each in candidates(store, pool) if not (each.drawn and each.answered)),
+        (each for each in every if not (each.drawn and each.answered)),
         key=lambda candidate: clock(kind_and_id(candidate.item), weight(candidate.item, order), seed, order),
     )
     weights = math.fsum(weight(each.item, order) for each in left)
@@ -73,6 +79,21 @@ def queue(store: Store, pool: Pool = "likely", seed: int = 0, order: Order = "ra
         propensity = min(1.0, own / weights) if number < len(left) - 1 else 1.0
         yield QueuePlace(candidate, ReviewDraw(drawn=_drawn(order), propensity=propensity, pool=len(left) - number))
         weights -= own
+
+
+def _by_conversation(every: Sequence[Candidate], seed: int) -> Iterator[QueuePlace]:
+    """The same, a conversation after the other."""
+    by_id = {kind_and_id(each.item)[1]: each for each in every}
+    gone = {name for name, each in by_id.items() if each.drawn and each.answered}
+    findings = (ordered_finding(each.item) for each in every if isinstance(each.item, Finding))
+    for finding, draw in conversation_places(findings, gone, seed):
+        yield QueuePlace(by_id[finding.id], draw)
+
+
+def ordered_finding(finding: Finding) -> OrderedFinding:
+    """A finding as its place in the order of conversations depends on it."""
+    home = finding.conversations[0] if finding.conversations else ""
+    return OrderedFinding(finding.finding_id, home, finding.level, finding.pattern, finding.agent, finding.target)
 
 
 def next_places(
@@ -123,7 +144,7 @@ def decide(
 
 def weight(item: Reviewable, order: Order) -> float:
     """How much more often something is drawn: by how uncertain it is, 1 where nothing is known of it."""
-    if order == "random" or not isinstance(item, Finding) or item.confidence is None:
+    if order != "least_certain" or not isinstance(item, Finding) or item.confidence is None:
         return 1.0
     return max(FLOOR, 4 * item.confidence * (1 - item.confidence))
 

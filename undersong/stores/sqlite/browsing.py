@@ -9,10 +9,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from undersong.models import NEGATIVE_TRAITS, TRAITS, Conversation, Evaluation, Message, Row
+from undersong.models import LEVELS, NEGATIVE_TRAITS, TRAITS, Conversation, Evaluation, Message, Row
 from undersong.models.finding import SURE
 from undersong.rows.binary import LAYOUT, NO_SCORE, RANK, THOUSAND, from_microseconds
 from undersong.stores.codec import decoded, rows_of
+from undersong.stores.conversation_order import OrderedFinding
 from undersong.stores.sqlite import SQLiteStore
 
 GroupBy = Literal["model", "agent"]
@@ -120,6 +121,16 @@ class BrowsingStore(SQLiteStore):
         where = "1" if likely is None else f"coalesce(-confidence, 1) {'<=' if likely else '>'} {-SURE}"
         with self._translated():
             return dict(self._db.execute(f"SELECT id, rowid FROM findings WHERE {where}").fetchall())
+
+    def ordered_findings(self, numbers: Iterable[int]) -> dict[int, OrderedFinding]:
+        """Number → what the place in a review depends on, of the findings of these numbers."""
+        query = (
+            "SELECT id, coalesce(json_extract(json, '$.conversations[0]'), ''), level, pattern, agent, target"
+            " FROM findings WHERE rowid = ?"
+        )
+        with self._reading() as db:
+            rows = {number: db.execute(query, (number,)).fetchone() for number in numbers}
+        return {number: OrderedFinding(*row[:2], LEVELS[row[2]], *row[3:]) for number, row in rows.items() if row}
 
     def review_counts(self) -> dict[str, int]:
         """Finding id → how many reviews it has, or the finding has whose place it took; of those with any."""
