@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -13,7 +14,7 @@ import msgspec
 from undersong.datafiles.yaml_loader import RULES, read
 from undersong.models import Finding, Row
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.significance.finding_features import finding_features, places
+from undersong.patterns.significance.finding_features import Message, finding_features, places
 
 FILE = "confidence.yaml"
 PLATFORM, OWN = 0.01, 0.2  # one bad agent in a hundred on a platform, one speaker in five in a person's own export
@@ -177,19 +178,31 @@ def _judged(finding: Finding, kinds: Mapping[str, str]) -> bool:
 def _rival_odds(findings: Sequence[Finding], odds: Mapping[int, float | None]) -> list[float]:
     """Of each finding the odds of the other patterns over some of its messages, the strongest of each: one thing or
     another happened there, hardly two at a time."""
-    by_message: dict[tuple[str, tuple[str, str]], set[int]] = {}
-    for place, finding in enumerate(findings):
-        for message in places(finding):
-            by_message.setdefault((finding.agent, message), set()).add(place)
+    bounds = [(finding.agent, frozenset(places(finding))) for finding in findings]
+    by_message: dict[tuple[str, Message], dict[str, float]] = {}
+    for place, (finding, (agent, messages)) in enumerate(zip(findings, bounds, strict=True)):
+        for message in messages:
+            strongest = by_message.setdefault((agent, message), {})
+            strongest[finding.pattern] = max(strongest.get(finding.pattern, 0.0), odds[place] or 0.0)
+    there = {bound: _strongest(by_message, *bound) for bound in set(bounds)}  # many rules find the same messages
     totals = []
-    for finding in findings:
-        strongest: dict[str, float] = {}
-        for other in set().union(*(by_message[finding.agent, message] for message in places(finding))):
-            pattern = findings[other].pattern
-            if pattern != finding.pattern:
-                strongest[pattern] = max(strongest.get(pattern, 0.0), odds[other] or 0.0)
-        totals.append(sum(value for _, value in sorted(strongest.items())))
+    for finding, bound in zip(findings, bounds, strict=True):
+        patterns, values = there[bound]
+        own = bisect_left(patterns, finding.pattern)
+        totals.append(sum(values[:own] + values[own + 1 :]))
     return totals
+
+
+def _strongest(
+    by_message: Mapping[tuple[str, Message], Mapping[str, float]], agent: str, messages: Iterable[Message]
+) -> tuple[list[str], list[float]]:
+    """The patterns over some messages of an agent, sorted, and the highest odds of each."""
+    strongest: dict[str, float] = {}
+    for message in messages:
+        for pattern, value in by_message[agent, message].items():
+            strongest[pattern] = max(strongest.get(pattern, 0.0), value)
+    patterns = sorted(strongest)
+    return patterns, [strongest[pattern] for pattern in patterns]
 
 
 def doubted(value: float | None, counts: ReadingCounts | None = None) -> float | None:

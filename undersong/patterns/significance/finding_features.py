@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from undersong.models import NEGATIVE_TRAITS, Finding, Row
 
@@ -13,11 +12,7 @@ HARMFUL = 0.5  # a negative trait from here on makes a message harmful
 FEATURES = ("strength", "bound", "chances", "public", "habit", "again", "rival", "echo", "passed")
 
 
-class _AgentRows(NamedTuple):
-    """The read rows of an agent with the highest negative trait of each."""
-
-    rows: list[Row]
-    harms: list[float]
+Message = tuple[str, str]  # its conversation and id
 
 
 def finding_features(findings: Sequence[Finding], rows: Iterable[Row]) -> list[dict[str, float]]:
@@ -33,54 +28,106 @@ def finding_features(findings: Sequence[Finding], rows: Iterable[Row]) -> list[d
     echo      the strength of the strongest finding of the same pattern by another rule over most of the same messages
     passed    share of messages passed over within the match
     """
-    by_agent: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_agent.setdefault(finding.agent, []).append(finding)
-    own = _own_rows(by_agent, rows)
-    return [_features(finding, by_agent[finding.agent], own[finding.agent]) for finding in findings]
+    own = _own_rows({finding.agent for finding in findings}, rows)
+    bounds = [places(finding) for finding in findings]
+    rivals, echoes = _Rivals(findings, bounds), _Echoes(findings, bounds)
+    again = Counter((finding.agent, finding.pattern, finding.rule_hash) for finding in findings)
+    return [
+        own[finding.agent].features(finding, bound)
+        | {
+            "again": float(again[finding.agent, finding.pattern, finding.rule_hash] - 1),
+            "rival": rivals.strongest(finding, bound),
+            "echo": echoes.strongest(finding, bound),
+        }
+        for finding, bound in zip(findings, bounds, strict=True)
+    ]
 
 
-def _own_rows(agents: Mapping[str, object], rows: Iterable[Row]) -> dict[str, _AgentRows]:
-    own = {agent: _AgentRows([], []) for agent in agents}
-    for row in rows:
-        if row.agent not in own or row.state != "scored":
-            continue
+class _AgentRows:
+    """The read rows of an agent, counted so that a finding needs to look at its own messages alone."""
+
+    def __init__(self) -> None:
+        self.size, self.harmful = 0, 0
+        self.by_target: Counter[str | None] = Counter()
+        self.by_message: dict[Message, list[tuple[bool, bool]]] = {}  # whether it is to nobody, and harmful
+
+    def add(self, row: Row) -> None:
+        """Count a row."""
         scores = row.absolute_scores or {}
-        place = own[row.agent]
-        place.rows.append(row)
-        place.harms.append(max((scores.get(trait) or 0.0 for trait in NEGATIVE_TRAITS), default=0.0))
+        harmful = max((scores.get(trait) or 0.0 for trait in NEGATIVE_TRAITS), default=0.0) >= HARMFUL
+        self.size += 1
+        self.harmful += harmful
+        self.by_target[row.target] += 1
+        self.by_message.setdefault((row.conversation, row.id), []).append((row.target is None, harmful))
+
+    def features(self, finding: Finding, bound: set[Message]) -> dict[str, float]:
+        """What the finding is by itself and beside the other messages of the agent."""
+        inside = [flags for message in bound for flags in self.by_message.get(message, ())]
+        passed = len(finding.gap_ids)
+        return {
+            "strength": finding.strength,
+            "bound": math.log1p(len(bound)),
+            "chances": math.log1p(self.by_target[finding.target]),
+            "public": _share(sum(public for public, _ in inside), len(inside)),
+            "habit": _share(self.harmful - sum(harmful for _, harmful in inside), self.size - len(inside)),
+            "passed": passed / (passed + len(bound)),
+        }
+
+
+def _own_rows(agents: set[str], rows: Iterable[Row]) -> dict[str, _AgentRows]:
+    own = {agent: _AgentRows() for agent in agents}
+    for row in rows:
+        if row.agent in own and row.state == "scored":
+            own[row.agent].add(row)
     return own
 
 
-def _features(finding: Finding, same_agent: Sequence[Finding], own: _AgentRows) -> dict[str, float]:
-    bound = places(finding)
-    inside = [(row.conversation, row.id) in bound for row in own.rows]
-    rivals = [each.strength for each in same_agent if each.pattern != finding.pattern and places(each) & bound]
-    same = [each for each in same_agent if each.pattern == finding.pattern]
-    echoes = [each.strength for each in same if each.rule_hash != finding.rule_hash and _same(places(each), bound)]
-    passed = len(finding.gap_ids)
-    return {
-        "strength": finding.strength,
-        "bound": math.log1p(len(bound)),
-        "chances": math.log1p(sum(row.target == finding.target for row in own.rows)),
-        "public": _mean([row.target is None for row, within in zip(own.rows, inside, strict=True) if within]),
-        "habit": _mean([harm >= HARMFUL for harm, within in zip(own.harms, inside, strict=True) if not within]),
-        "again": float(sum(each.rule_hash == finding.rule_hash for each in same) - 1),
-        "rival": max(rivals, default=0.0),
-        "echo": max(echoes, default=0.0),
-        "passed": passed / (passed + len(bound)),
-    }
+class _Rivals:
+    """Of each message the strongest findings of the two patterns that are strongest there: one of them is another's."""
+
+    def __init__(self, findings: Sequence[Finding], bounds: Sequence[set[Message]]) -> None:
+        self._two: dict[tuple[str, Message], list[tuple[float, str]]] = {}
+        for finding, bound in zip(findings, bounds, strict=True):
+            for message in bound:
+                two = self._two.setdefault((finding.agent, message), [])
+                two.append((finding.strength, finding.pattern))
+                if len(two) > 1:
+                    best = max(two)
+                    second = max((each for each in two if each[1] != best[1]), default=None)
+                    two[:] = [best] if second is None else [best, second]
+
+    def strongest(self, finding: Finding, bound: set[Message]) -> float:
+        """The strength of the strongest other pattern over some of the messages; 0 without one."""
+        there = (each for message in bound for each in self._two[finding.agent, message])
+        return max((strength for strength, pattern in there if pattern != finding.pattern), default=0.0)
 
 
-def _same(one: set[tuple[str, str]], other: set[tuple[str, str]]) -> bool:
+class _Echoes:
+    """Findings of each pattern by their messages."""
+
+    def __init__(self, findings: Sequence[Finding], bounds: Sequence[set[Message]]) -> None:
+        self._findings, self._bounds = findings, bounds
+        self._at: dict[tuple[str, str, Message], list[int]] = {}
+        for number, (finding, bound) in enumerate(zip(findings, bounds, strict=True)):
+            for message in bound:
+                self._at.setdefault((finding.agent, finding.pattern, message), []).append(number)
+
+    def strongest(self, finding: Finding, bound: set[Message]) -> float:
+        """The strength of the strongest finding by another rule over most of the messages; 0 without one."""
+        near = {number for message in bound for number in self._at[finding.agent, finding.pattern, message]}
+        others = [number for number in near if self._findings[number].rule_hash != finding.rule_hash]
+        return max((self._findings[each].strength for each in others if _same(self._bounds[each], bound)), default=0.0)
+
+
+def _same(one: set[Message], other: set[Message]) -> bool:
     """Whether two matches share most of their messages: a Jaccard index of at least one half."""
     return 2 * len(one & other) >= len(one | other)
 
 
-def places(finding: Finding) -> set[tuple[str, str]]:
+def places(finding: Finding) -> set[Message]:
     """The messages of a match, by conversation and id."""
     return set(zip(finding.message_conversations, finding.message_ids, strict=True))
 
 
-def _mean(values: Sequence[float]) -> float:
-    return fmean(values) if values else 0.0
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
