@@ -310,10 +310,14 @@ def _tests(
     tick: Callable[[], object] | None,
 ) -> Iterator[_Test]:
     """What is to be tested, some sequences of a rule together."""
+    of_rule: dict[str, list[int]] = {}
+    for index, finding in enumerate(findings):
+        of_rule.setdefault(finding.rule_hash, []).append(index)
     for rule in rules:
         if tick is not None:
             tick()
-        sequences = _sequences(findings, rule, search.of(rule).timelines)
+        own = {index: findings[index] for index in of_rule.get(rule.hash, ())}
+        sequences = _sequences(own, rule, search.of(rule).timelines)
         for some in batches(sequences, most, lambda sequence: len(sequence.partition.timeline.entries)):
             ids = [[findings[index].message_ids for index in sequence.indices] for sequence in some]
             yield _Test(rule, some, ids)
@@ -331,14 +335,13 @@ def _of_sequences(effort: ResamplingConfig, table: Noise, test: _Test) -> list[_
 
 
 def _sequences(
-    findings: Sequence[Finding], rule: PatternRule, all_timelines: Iterable[Timeline]
+    findings: Mapping[int, Finding], rule: PatternRule, all_timelines: Iterable[Timeline]
 ) -> Iterator[_MatchedSequence]:
-    """The sequences in which a rule has findings, in the order of the timelines."""
+    """The sequences in which a rule has findings (by number), in the order of the timelines."""
     untimed = {timeline.conversation for timeline in all_timelines if timeline.conversation is not None}
     places: dict[SequenceKey, list[int]] = {}
-    for index, finding in enumerate(findings):
-        if finding.rule_hash == rule.hash:
-            places.setdefault(_sequence_key_of_finding(finding, rule, untimed), []).append(index)
+    for index, finding in findings.items():
+        places.setdefault(_sequence_key_of_finding(finding, rule, untimed), []).append(index)
     agents = {agent for agent, _, _ in places}
     for timeline in all_timelines:
         if timeline.agent in agents:

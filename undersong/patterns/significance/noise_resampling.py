@@ -135,6 +135,7 @@ class _NoiseTest:
         self.spreads = np.array([table.spread(trait) for trait in noisy_traits(rule)])
         self.most = replicas_for(self.rows, replicas)
         self.survived, self.drawn = [0] * len(matches), 0
+        self._holders, self._survivors = _holders(self.wanted), dict[frozenset[str], tuple[int, ...]]()
 
     @property
     def ahead(self) -> int:
@@ -154,10 +155,15 @@ class _NoiseTest:
         """Count where the matches survived."""
         self.drawn += len(replica_matches)
         for found_again in replica_matches:
-            holders = _holders(found_again)
-            for index, ids in enumerate(self.wanted):
-                near = {other for name in ids for other in holders.get(name, ())}
-                self.survived[index] += any(alike(ids, found_again[other]) for other in near)
+            for index in set().union(*map(self._alike, found_again)):
+                self.survived[index] += 1
+
+    def _alike(self, ids: frozenset[str]) -> tuple[int, ...]:
+        """Which of the matches survive in this one; replicas find the same ones again and again."""
+        if ids not in self._survivors:
+            near = {index for name in ids for index in self._holders.get(name, ())}
+            self._survivors[ids] = tuple(index for index in near if alike(self.wanted[index], ids))
+        return self._survivors[ids]
 
 
 @lru_cache(maxsize=256)
@@ -183,8 +189,9 @@ class _NoiseSearch:
         replicas = NoisyRows(batch.source, places, self._scores(noises, places))
         match_arrays = batch.find(replicas, Vectors(replicas), owners, places)
         results: _ReplicaMatches = [[] for _ in owners]
-        for k in match_arrays.inside.tolist():
-            results[match_arrays.arrays.timelines[k]].append(batch.named(match_arrays, k))
+        versions = match_arrays.arrays.timelines[match_arrays.inside].tolist()
+        for version, ids in zip(versions, batch.named(match_arrays), strict=True):
+            results[version].append(ids)
         ends = np.cumsum(counts).tolist()
         return {number: results[end - count : end] for number, end, count in zip(noises, ends, counts, strict=True)}
 

@@ -121,12 +121,18 @@ class SequenceBatch:
         result[matches.arrays.gave_up] = GAVE_UP
         return result
 
-    def named(self, matches: BatchMatches, k: int) -> frozenset[str]:
-        """The message ids of a match."""
+    def named(self, matches: BatchMatches) -> list[frozenset[str]]:
+        """The message ids of each match inside, all at once: a batch has many small ones."""
         arrays = matches.arrays
-        rows = slice(int(arrays.offsets[k]), int(arrays.offsets[k + 1]))
-        places = matches.places[arrays.rows[rows][arrays.bindings[rows] >= 0]]
-        return frozenset(self.entries[place].row.id for place in places.tolist())
+        bound = arrays.bindings >= 0
+        ids = [self._ids[place] for place in matches.places[arrays.rows[bound]].tolist()]
+        ends = np.concatenate([[0], np.cumsum(bound)])[arrays.offsets]
+        first, last = ends[matches.inside].tolist(), ends[matches.inside + 1].tolist()
+        return [frozenset(ids[start:end]) for start, end in zip(first, last, strict=True)]
+
+    @cached_property
+    def _ids(self) -> list[str]:
+        return [entry.row.id for entry in self.entries]
 
     def _inside(self, arrays: MatchArrays, owners: I) -> I:
         by, owner = self.rule.file.partition_by, owners[arrays.timelines]
