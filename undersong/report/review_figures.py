@@ -207,8 +207,8 @@ def _figure(group: str, decisions: Sequence[_Decision], *, whole: bool) -> Revie
     counted = [(1.0 if whole else each.weight or 0.0, each.review) for each in counting]
     total = math.fsum(weight for weight, _ in counted)
     sums: defaultdict[tuple[str, bool, str], float] = defaultdict(float)
-    for (weight, _), each in zip(counted, counting, strict=True):
-        sums[each.unit] += weight
+    for (weight, _), decision in zip(counted, counting, strict=True):
+        sums[decision.unit] += weight
     effective = total * total / math.fsum(weight * weight for weight in sums.values()) if counted else 0.0
     value = low = high = None
     if len(counted) >= LEAST:

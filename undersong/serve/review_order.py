@@ -83,9 +83,10 @@ class ReviewQueue:
         """Conversation → its findings that are not likely."""
         numbers, standings = self._stored(store, "unlikely")
         by_conversation: defaultdict[str, list[FindingPlace]] = defaultdict(list)
-        for one in sorted(self._facts(store, numbers.values()), key=lambda each: (each.group, each.id)):
-            answered = standings.get(one.id, UNDECIDED).answered
-            by_conversation[one.conversation].append(FindingPlace(one.id, answered, CHOSEN, one.conversation))
+        for finding in sorted(self._facts(store, numbers.values()), key=lambda one: (one.group, one.id)):
+            answered = standings.get(finding.id, UNDECIDED).answered
+            place = FindingPlace(finding.id, answered, CHOSEN, finding.conversation)
+            by_conversation[finding.conversation].append(place)
         return by_conversation
 
     def _stored(self, store: BrowsingStore, pool: Pool) -> tuple[dict[str, int], dict[str, Standing]]:

@@ -52,7 +52,7 @@ def conversation_places(
         share = min(1.0, weights[name] / total) if number < len(names) - 1 else 1.0
         draw = ReviewDraw(drawn="conversation", propensity=share, pool=len(names) - number)
         members = (each for each in by_conversation[name] if each.id not in gone)
-        for finding in sorted(members, key=lambda each: (each.group, each.id)):
+        for finding in sorted(members, key=lambda one: (one.group, one.id)):
             yield finding, draw
         total -= weights[name]
 
