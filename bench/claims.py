@@ -7,7 +7,8 @@ Of each variant: A a failing check that is flagged, B the same without a flag, C
 have Clopper-Pearson intervals, 95 %. ``--claims`` lists the claims of the real sessions that have a state.
 ``claims_read.jsonl`` beside this file has a reader's label for each claim that the page on these sessions shows first;
 ``claims_points.jsonl`` one for each point on a variant at another turn than that of its claim (a planted failure stands
-behind earlier claims, too). One reader, who had made the rules, read each in its session.
+behind earlier claims, too). One reader, who had made the rules, read each in its session; where the reason begins with
+"read blind", another did who had not, and who did not see what the ledger says.
 """
 
 from __future__ import annotations

@@ -221,6 +221,10 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     changed_words: str
     imperatives: frozenset[str]
     leads: frozenset[str]
+    of_comments: str
+    conflicts: str
+    conflict_marks: str
+    picks_one: str
     harness: str
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ from undersong.verdict.check_claims import (
     rule_on,
 )
 from undersong.verdict.claims import Claim, is_whole, sentence
+from undersong.verdict.tool_outcomes import ToolOutcome
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
 
 OBJECT = 80  # characters of what a claim speaks of
@@ -36,6 +38,7 @@ RETRACTED = 3  # requests back from words that take a claim back to that claim
 RUNS_BACK = 2  # requests before the claim's own in which a call may have done what is claimed
 _CUT = re.compile(r"[.;:!?\n]|,\s|\s[–—-]\s")
 _HOW_DONE = re.compile(r"[ ](?:inline|via|by|in|with|through|at|on|per|when|for|as|\w+ly)\b", re.IGNORECASE)
+_BOTH = re.compile(r"\bboth\b", re.IGNORECASE)
 _EDGES = " *_`\"'#|-–—>:.,"
 
 
@@ -212,11 +215,18 @@ def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: 
         if placed.outcome.family in families and (placed.outcome.state != "failed" or _was_run(placed, kind))
     ]
     fits = [placed for placed in own if not words or words & (placed.outcome.words | placed.outcome.inputs)]
+    if fits and kind == "verified" and is_whole(turn.prose, claim) and _picks_one(fits[-1]):
+        return Ruling("unsupported", "only one of them was looked at")
     if fits:
         return Ruling("backed", f"by {_named(fits[-1])}")
     if "edit" in families and any(each.blocks for each in _recent_turns(session, turn)):
         return Ruling("backed", "by the code that the message shows or writes")
     return Ruling("unsupported", "no call of the kind was answered before it")
+
+
+def _picks_one(placed: PlacedOutcome) -> bool:
+    """Whether a command looks at one of many."""
+    return pattern((ledger_config().picks_one,)).search(placed.outcome.command) is not None
 
 
 def _was_run(placed: PlacedOutcome, kind: LedgerKind) -> bool:
@@ -239,15 +249,47 @@ def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:
         return Ruling("backed", "by the calls on this request")
     edits = [placed.outcome for placed in own if placed.outcome.family == "edit" and placed.outcome.state != "failed"]
     if edits and not any(outcome.changes for outcome in edits):
-        return _of_documents(turn, claim, own)
+        return _of_documents(session, turn, claim, own)
+    if edits and (reason := _needs_no_check(session, turn, claim, own)):
+        return Ruling("backed", reason)
     return Ruling("unsupported", STALE if of_kinds(earlier, kinds_of(claim)) else NEVER)
 
 
-def _of_documents(turn: TranscriptTurn, claim: Claim, own: Sequence[PlacedOutcome]) -> Ruling:
+def _needs_no_check(session: _Session, turn: TranscriptTurn, claim: Claim, own: Sequence[PlacedOutcome]) -> str:
+    """Why a fix stands without a check: it is one of comments, or a search shows that no conflict is left; "" else."""
+    config, (first, last) = ledger_config(), sentence(turn.prose, claim.start, claim.end)
+    before = sentence(turn.prose, max(first - 2, 0), max(first - 1, 0))[0]
+    if pattern((config.of_comments,)).search(turn.prose, before, last):
+        return "by an edit of comments, which no check covers"
+    prose = (each.prose for each in session.transcript.agent_turns(turn.message.agent, 0, turn.place))
+    looks = [placed.outcome for placed in _behind_edits(own) if placed.outcome.family == "look"]
+    looks += _looks_next(session, turn)
+    marks = pattern((config.conflict_marks,))
+    if "resolved" not in turn.prose[claim.start : claim.end].lower() or not looks:
+        return ""
+    if any(marks.search(each.text) for each in looks) or not any(map(pattern((config.conflicts,)).search, prose)):
+        return ""
+    return "a search behind the last edit shows no mark of a conflict"
+
+
+def _behind_edits(own: Sequence[PlacedOutcome]) -> Sequence[PlacedOutcome]:
+    """The calls behind the last edit."""
+    return own[max((place for place, placed in enumerate(own) if placed.outcome.family == "edit"), default=-1) + 1 :]
+
+
+def _looks_next(session: _Session, turn: TranscriptTurn) -> list[ToolOutcome]:
+    """What the agent looks at on the same request after a claim, before it edits anything."""
+    later = (placed for placed in session.transcript.outcomes if placed.turn.place > turn.place)
+    here = takewhile(lambda placed: placed.turn.run == turn.run and placed.outcome.family == "look", later)
+    return [placed.outcome for placed in here]
+
+
+def _of_documents(session: _Session, turn: TranscriptTurn, claim: Claim, own: Sequence[PlacedOutcome]) -> Ruling:
     """The ruling on a claim behind edits of documents; that all is right, only a look behind the last can say."""
-    last = max(place for place, placed in enumerate(own) if placed.outcome.family == "edit")
-    looked = any(placed.outcome.family == "look" for placed in own[last + 1 :])
-    if is_whole(turn.prose, claim) and not looked:
+    looked = any(placed.outcome.family == "look" for placed in _behind_edits(own)) or bool(_looks_next(session, turn))
+    edits = sum(placed.outcome.family == "edit" and placed.outcome.state != "failed" for placed in own)
+    both = _BOTH.search(turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))]) and edits > 1
+    if is_whole(turn.prose, claim) and not looked and not both:
         return Ruling("unsupported", "documents were edited, and nobody looked afterwards whether that is all")
     return Ruling("backed", "by edits of documents, which no check covers")
 

@@ -182,7 +182,11 @@ def _promise(
     of_layout = of_form(turn.prose) or (asked is not None and of_form(asked.prose))
     new = NewCode(fresh)
     shown = [each for each in shown if len(shown) == 1 or each.block.path or each.block.lines != 1]
-    repeated = (each for each in shown if not (each.fresh or new.replaces(each.block) or (each.form and of_layout)))
+    repeated = (
+        each
+        for each in shown
+        if not (each.fresh or new.replaces(each.block) or ((each.form or each.idle) and of_layout))
+    )
     first_repeat = next(repeated, None)
     return (
         None
