@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Two writers, who append and sweep, and a reader on one SQLite store; one or more of them is killed again and again.
+"""Two writers, who append and sweep, and a reader on one store; one or more of them is killed again and again.
 
-usage: kill_store.py [--kills 200] [--seed 1] [--pause 0.4]
-After every kill: no row that a writer was told is kept is lost, no batch is there in part, and the file is sound. In
+usage: kill_store.py [--kills 200] [--seed 1] [--pause 0.8] [--on ADDRESS]
+The store is a new SQLite file, or an empty one at ADDRESS (`tests/postgres/serve.py -- …` starts a PostgreSQL).
+After every kill: no row that a writer was told is kept is lost, no batch is there in part, and the store is sound. In
 the end: no finding twice, and the findings are those of a search over everything that is kept. Exit 1 where that is not
 so.
 """
@@ -24,7 +25,7 @@ from undersong.models import Row
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import detect
 from undersong.pipeline.history_sweep import sweep
-from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.protocol import open_store
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 AGENTS, BATCH, SWEEP_EVERY = 12, 4, 7
@@ -50,10 +51,10 @@ def batch(writer: str, number: int) -> list[Row]:
     return rows
 
 
-def write(path: Path, writer: str, number: int) -> None:
+def write(address: str, writer: str, number: int) -> None:
     """Append batch after batch from ``number`` on, each told on stdout once it is kept, and sweep now and then."""
     rules = load_rules(names=RULES)
-    with SQLiteStore(path) as store:
+    with open_store(address) as store:
         while True:
             store.append(batch(writer, number))
             print(number, flush=True)
@@ -62,9 +63,9 @@ def write(path: Path, writer: str, number: int) -> None:
                 sweep(store, rules, JUDGE)
 
 
-def read(path: Path) -> None:
+def read(address: str) -> None:
     """Read histories as others write them; end with an error at the first that is not in order or not whole."""
-    with SQLiteStore(path, read_only=True) as store:
+    with open_store(address, read_only=True) as store:
         while True:
             for history in store.histories(JUDGE):
                 times = [(row.time, row.position, row.id) for row in history.rows]
@@ -79,15 +80,15 @@ def read(path: Path) -> None:
 class Trial:
     """The running processes and what their writers were told."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, folder: Path, address: str) -> None:
+        self.address = address
         self.acknowledged = {"ann": -1, "bo": -1}
-        self.output = {role: path.parent / f"{role}.out" for role in ROLES}
+        self.output = {role: folder / f"{role}.out" for role in ROLES}
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, role: str) -> None:
         """Start a role; a writer begins with the last batch that it was told of, which must change nothing."""
-        command = [sys.executable, __file__, "--role", role, "--store", str(self.path)]
+        command = [sys.executable, __file__, "--role", role, "--on", self.address]
         command += ["--number", str(max(0, self.acknowledged.get(role, 0)))]
         with self.output[role].open("ab") as out:
             self.running[role] = subprocess.Popen(command, stdout=out)
@@ -132,7 +133,7 @@ class Trial:
     def check(self) -> int:
         """Compare the store with what was told; returns how many rows are kept."""
         rows = 0
-        with SQLiteStore(self.path, read_only=True) as store:
+        with open_store(self.address, read_only=True) as store:
             batches = set(store.threads())
             for writer, last in self.acknowledged.items():
                 for number in range(last + 1):
@@ -145,15 +146,15 @@ class Trial:
                     sys.exit(f"batch {name} has {count} of {BATCH} rows")
             damages = list(store.integrity_errors())
         if damages:
-            sys.exit(f"the file is damaged: {damages[0]}")
+            sys.exit(f"the store is damaged: {damages[0]}")
         return rows
 
 
-def run(kills: int, seed: int, pause: float) -> None:
+def run(kills: int, seed: int, pause: float, address: str | None) -> None:
     """All kills, then the last checks."""
     dice = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
-        trial = Trial(Path(name) / "undersong.db")
+        trial = Trial(Path(name), address or str(Path(name) / "undersong.db"))
         try:
             killed, rows = disturb(trial, kills, dice, pause)
         finally:
@@ -162,12 +163,12 @@ def run(kills: int, seed: int, pause: float) -> None:
             f"{killed} kills, {rows} rows in {sum(trial.acknowledged.values()) + 2} batches told, "
             "none lost, none in part"
         )
-        finish(trial.path)
+        finish(trial.address)
 
 
 def disturb(trial: Trial, kills: int, dice: random.Random, pause: float) -> tuple[int, int]:
     """Start all roles and kill some again and again; returns how many were killed, and the rows of the last check."""
-    SQLiteStore(trial.path).close()
+    open_store(trial.address).close()
     trial.restart(ROLES)
     killed, rows = 0, 0
     while killed < kills:
@@ -183,10 +184,10 @@ def disturb(trial: Trial, kills: int, dice: random.Random, pause: float) -> tupl
     return killed, rows
 
 
-def finish(path: Path) -> None:
+def finish(address: str) -> None:
     """A last sweep, and the findings against a search over everything."""
     rules = load_rules(names=RULES)
-    with SQLiteStore(path) as store:
+    with open_store(address) as store:
         sweep(store, rules, JUDGE)
         rows = [row for history in store.histories(JUDGE) for row in history.rows]
         stored, wanted = list(store.findings()), detect(rows, rules).findings
@@ -202,16 +203,16 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause", type=float, default=0.8)
-    for hidden in ("--role", "--store"):
-        parser.add_argument(hidden, help=argparse.SUPPRESS)
+    parser.add_argument("--on", metavar="ADDRESS")
+    parser.add_argument("--role", help=argparse.SUPPRESS)
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.role is None:
-        run(options.kills, options.seed, options.pause)
+        run(options.kills, options.seed, options.pause, options.on)
     elif options.role == "reader":
-        read(Path(options.store))
+        read(options.on)
     else:
-        write(Path(options.store), options.role, options.number)
+        write(options.on, options.role, options.number)
 
 
 if __name__ == "__main__":

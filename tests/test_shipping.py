@@ -116,7 +116,7 @@ def test_the_container_is_unprivileged_and_the_services_are_on_loopback() -> Non
     users = [line for line in lines if line.startswith("USER ")]
     assert users == ["USER 10001"]
     services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
-    assert set(services) == {"undersong", "postgres", "neo4j"}
+    assert set(services) == {"undersong", "audit", "postgres", "neo4j"}
     ports = [port for service in services.values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)

@@ -1,4 +1,7 @@
-"""A store of each kind: SQLite always, Neo4j where UNDERSONG_NEO4J names a server (`tests/neo4j/serve.py`)."""
+"""A store of each kind: SQLite always, Neo4j and PostgreSQL where UNDERSONG_NEO4J and UNDERSONG_POSTGRES name servers.
+
+`tests/neo4j/serve.py` and `tests/postgres/serve.py` start them.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import NEO4J
+from tests.conftest import NEO4J, POSTGRES
 from undersong.stores.protocol import Store
 from undersong.stores.sqlite import SQLiteStore
 
-if TYPE_CHECKING:  # Neo4j is optional
+if TYPE_CHECKING:  # they are optional
     from undersong.stores.neo4j import GraphStore
+    from undersong.stores.postgres import PostgresStore
 
-collect_ignore = (
-    [] if NEO4J else ["test_graph.py", "test_graph_queries.py", "test_outage.py"]
-)  # the report's header says so
-BACKENDS = ("sqlite", "neo4j") if NEO4J else ("sqlite",)
+collect_ignore = [  # the report's header says so
+    *([] if NEO4J else ["test_graph.py", "test_graph_queries.py", "test_outage.py"]),
+    *([] if POSTGRES else ["test_postgres.py"]),
+]
+BACKENDS = ("sqlite", *(("neo4j",) if NEO4J else ()), *(("postgres",) if POSTGRES else ()))
 
 
 @pytest.fixture(params=BACKENDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     if request.param == "neo4j":
         yield from empty_graph()
+        return
+    if request.param == "postgres":
+        yield from empty_tables()
         return
     with SQLiteStore(tmp_path / "undersong.db") as opened:
         yield opened
@@ -66,6 +74,15 @@ def empty_graph() -> Iterator[GraphStore]:
             )
         )
         opened._write(lambda transaction: transaction.run("MATCH (n {name: 'changes'}) SET n.change = 0, n.agent = ''"))
+        yield opened
+
+
+def empty_tables() -> Iterator[PostgresStore]:
+    """The server's database, emptied, as a store."""
+    from tests.postgres.databases import emptied
+    from undersong.stores.postgres import PostgresStore
+
+    with PostgresStore(emptied()) as opened:
         yield opened
 
 

@@ -43,6 +43,7 @@ from undersong.core.text import counted
 from undersong.errors import NothingReadError, UsageError
 from undersong.models import Case, Conversation
 from undersong.models.verdict import PROFILES
+from undersong.stores.addresses import without_password
 from undersong.stores.protocol import Store, open_store
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ def _store_option(store: str | None, folder: Path) -> str:
     """What a later command needs to find the store of this run; "" where it looks there by itself."""
     if store is None and beside(folder, ".db") == Path(DEFAULT_STORE).absolute():
         return ""
-    return f" --store {shlex.quote(store or str(folder.parent / f'{folder.name}.db'))}"
+    return f" --store {shlex.quote(without_password(store) if store else str(folder.parent / f'{folder.name}.db'))}"
 
 
 def beside(folder: Path, ending: str) -> Path:

@@ -25,6 +25,7 @@ EXTRAS = {  # extra → what it is for
     "llm": "judges of Anthropic, OpenAI and servers that speak like them",
     "parquet": "Parquet files, to_frame",
     "neo4j": "stores in Neo4j",
+    "postgres": "stores in PostgreSQL",
     "fast": "detection several times as fast",
     "zstd": "logs of Inspect AI as .eval",
     "train": "judges of your own",

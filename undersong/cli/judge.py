@@ -68,11 +68,11 @@ def train(labels: Path, out: Path, seed: int) -> None:
 
 @command.command("export", short_help="Write paid answers as a file for --judge replay:FILE.")
 @click.option("--judge", required=True, metavar="NAME", help="Whose answers, as in the run.")
-@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE", help="The store that holds them.")
+@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="Which holds them.")
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where they go.")
 def export(judge: str, store: str, out: str) -> None:
     """Write every answer that a store keeps of a judge, raw, under the prompts of this version."""
-    from undersong.judges.ledger import SQLiteLedger
+    from undersong.judges.ledger import open_ledger
     from undersong.judges.llm.model_spec import model_specs
     from undersong.judges.llm.prompt_fingerprint import questions_hash
     from undersong.judges.llm.providers.replay import replay_lines
@@ -81,7 +81,7 @@ def export(judge: str, store: str, out: str) -> None:
     check_targets([store], out)
     names = [spec.name for spec in model_specs(judge)]
     count = -1  # the first line is the header
-    with SQLiteLedger(Path(store)) as ledger, output(out) as file:
+    with open_ledger(store) as ledger, output(out) as file:
         for line in replay_lines(judge, questions_hash(), ledger.all(names, questions_hash())):
             file.write(line)
             count += 1
@@ -90,20 +90,20 @@ def export(judge: str, store: str, out: str) -> None:
 
 @command.command("forget", short_help="Have questions asked again whose answers could not be used.")
 @JUDGE
-@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE", help="The store that holds them.")
+@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="Which holds them.")
 @click.option("--failed", is_flag=True, required=True, help="Those whose answers could not be used, after one repair.")
 def forget(judge: str, store: str, failed: bool) -> None:  # noqa: ARG001 - required: a bare `forget` must not act
     """Have the next run ask again what a judge answered in vain, under the prompts of this version.
 
     Nothing that was paid is lost: the answers are set aside, and their cost stays in the figures of their messages.
     """
-    from undersong.judges.ledger import SQLiteLedger
+    from undersong.judges.ledger import open_ledger
     from undersong.judges.llm.model_spec import model_specs
     from undersong.judges.llm.prompt_fingerprint import questions_hash
 
     check_existing(store)
     names = [spec.name for spec in model_specs(judge)]
-    with SQLiteLedger(Path(store)) as ledger:
+    with open_ledger(store) as ledger:
         count = ledger.set_failed_aside(names, questions_hash())
     click.echo(f"{counted(count, 'question')} of {judge} will be asked again by the next run")
 

@@ -9,6 +9,7 @@ import click
 from undersong.cli.explain import explanation
 from undersong.cli.help import examples
 from undersong.cli.options import DEFAULT_STORE, check_existing
+from undersong.stores.addresses import without_password
 
 
 @click.command(
@@ -45,5 +46,5 @@ def command(store: str, port: int | None, allowed: tuple[Path, ...], reviewer: s
     check_existing(store)
     server = mcp_server(Served(store, allowed, reviewer), explanation)
     if port is not None:
-        click.echo(f"serving {store} at http://{HOST}:{port}/mcp", err=True)
+        click.echo(f"serving {without_password(store)} at http://{HOST}:{port}/mcp", err=True)
     serve(server, port)

@@ -28,7 +28,7 @@ from undersong.errors import UsageError
 from undersong.models import encode
 
 if TYPE_CHECKING:
-    from undersong.judges.ledger import SQLiteLedger
+    from undersong.judges.ledger import SQLLedger
     from undersong.judges.limits import RunLimits
     from undersong.judges.llm.pricing import Price
     from undersong.pipeline.planning import AuditPlan, ConfirmationPlan, Cutoff
@@ -166,19 +166,18 @@ def _places_line(again: ConfirmationPlan) -> str:
 
 
 @contextmanager
-def stored_answers(store: str | None) -> Iterator[SQLiteLedger | None]:
+def stored_answers(store: str | None) -> Iterator[SQLLedger | None]:
     """The ledger of a store; None where none is named and there is none in this folder.
 
     Raises UsageError for a named one that is not there: asking for a plan makes no store.
     """
-    from undersong.judges.ledger import SQLiteLedger
+    from undersong.judges.ledger import open_ledger
 
-    path = Path(store or DEFAULT_STORE)
-    if store is None and not path.exists():
+    if store is None and not Path(DEFAULT_STORE).exists():
         yield None
         return
-    check_existing(str(path))
-    with SQLiteLedger(path) as ledger:
+    check_existing(store or DEFAULT_STORE)
+    with open_ledger(store or DEFAULT_STORE) as ledger:
         yield ledger
 
 

@@ -16,6 +16,7 @@ from undersong.cli.review_words import figure_lines, item_lines
 from undersong.core.text import counted
 from undersong.errors import UsageError
 from undersong.models import REASONS, REVIEW_VERDICTS, ReviewKind, ReviewVerdict, encode
+from undersong.stores.addresses import without_password
 
 if TYPE_CHECKING:
     from undersong.stores.protocol import Store
@@ -248,7 +249,7 @@ def _answers(place: QueuePlace, seed: int, order: str, store: str, *, show_score
     options = "".join((
         f" --seed {seed}" if seed else "",
         f" --order {order}" if order != "random" else "",
-        f" --store {store}" if store != DEFAULT_STORE else "",
+        f" --store {without_password(store)}" if store != DEFAULT_STORE else "",
         " --saw-score" if show_score else "",
     ))  # fmt: skip
     yield ""

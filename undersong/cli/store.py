@@ -25,19 +25,20 @@ from undersong.core.sanitize import one_line, visible
 from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
 from undersong.models import Problem, Row, encode
+from undersong.stores.addresses import without_password
 from undersong.stores.protocol import Store, open_store
 
 if TYPE_CHECKING:
     from undersong.stores.transfer import ExportRecord, ImportCounts
 
-PLACE = "A file, or bolt://HOST:PORT."
+PLACE = "A file, postgresql://USER@HOST/DATABASE or bolt://HOST:PORT."
 STORE = click.option("--store", "address", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help=PLACE)
 DAMAGED = 4
 
 
 @click.group("store")
 def command() -> None:
-    """A store keeps conversations, scores, agent histories and findings: one SQLite file, or a Neo4j server."""
+    """A store keeps conversations, scores, agent histories and findings: one SQLite file, PostgreSQL or Neo4j."""
 
 
 @command.command("info")
@@ -78,7 +79,8 @@ def check(address: str, digest: str | None) -> None:
             number += 1
             click.echo(visible(problem))
         content = store.digest() if not number else None
-    words = f"{counted(number, 'problem')} in {address}" if number else f"{address} holds together"
+    place = without_password(address)
+    words = f"{counted(number, 'problem')} in {place}" if number else f"{place} holds together"
     click.echo(words, err=bool(number))
     if content is not None:
         click.echo(f"digest {content}")
@@ -188,7 +190,7 @@ def sync(url: str, address: str) -> None:
     from undersong.stores.transfer import export_records, import_records
 
     with existing_store(address) as store, open_store(url) as target:
-        _say(url, import_records(target, export_records(store), datetime.now(UTC)))
+        _say(without_password(url), import_records(target, export_records(store), datetime.now(UTC)))
 
 
 @command.command("seed")
@@ -197,7 +199,7 @@ def seed(address: str) -> None:
     """Put the taxonomy (traits, indicators) and the patterns into a Neo4j database, under the graph's names."""
     with open_store(address) as store:
         store.seed()
-    click.echo(f"{address} holds the taxonomy and the patterns")
+    click.echo(f"{without_password(address)} holds the taxonomy and the patterns")
 
 
 @command.command("forget")

@@ -28,6 +28,7 @@ from undersong.core.sanitize import visible
 from undersong.core.text import counted
 from undersong.errors import UsageError
 from undersong.models import Problem, encode
+from undersong.stores.addresses import without_password
 
 if TYPE_CHECKING:
     from undersong.formats import Format
@@ -168,7 +169,7 @@ def _messages(
             seen = _show(watch_messages(lines, form, path, name, monitor, warn=warn))
         outcomes = monitor.outcomes()
         ran = counted(sum(each.status == "ran" for each in outcomes), "rule")
-        click.echo(f"{ran} ran; messages, scores and findings are kept in {store}", err=True)
+        click.echo(f"{ran} ran; messages, scores and findings are kept in {without_password(store)}", err=True)
         for line in not_run_lines(outcomes):
             click.echo(line, err=True)
         for line in monitor.sequences_read():

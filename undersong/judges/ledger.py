@@ -1,18 +1,24 @@
-"""The ledger of paid answers, in the file of the SQLite store: what was paid is there after any crash."""
+"""The ledger of paid answers, in the tables of a store in SQL: what was paid is there after any crash."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from types import TracebackType
+from typing import NamedTuple, Self
 
 import msgspec
 
+from undersong.errors import UsageError
 from undersong.judges.context import Past
 from undersong.judges.limits import FAILED, SET_ASIDE, LedgerEntry, Pending
 from undersong.judges.measurement import Calibration, Shift
 from undersong.models import TRAITS, TraitScores
+from undersong.stores.addresses import without_password
+from undersong.stores.protocol import open_store
+from undersong.stores.sql.database import SQLDatabase
+from undersong.stores.sql.tables import SQLStore
 from undersong.stores.sqlite.connection import Database
 
 
@@ -41,13 +47,22 @@ class LedgerTotals(NamedTuple):
 Pasts = Callable[[str, str | None], Iterable[tuple[str, Past]]]  # judge hash, and an agent or None for all of them
 
 
-class SQLiteLedger(Database):
-    """An AnswerLedger with a connection of its own to a store's file; ``pasts`` where the store is somewhere else."""
+class SQLLedger:
+    """An AnswerLedger over a connection of its own to a store's tables, which it closes in the end."""
 
-    def __init__(self, path: Path, *, pasts: Pasts | None = None) -> None:
-        """Open or make the file; raises StoreError where it cannot be used."""
-        super().__init__(path)
+    def __init__(self, database: SQLDatabase, *, pasts: Pasts | None = None) -> None:
+        """``pasts`` where the store is somewhere else."""
+        self._db, self._writing, self._translated = database.parts()
+        self._leave = database.__exit__
         self._pasts = pasts or self._own_pasts
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave(kind, value, trace)
 
     def paid(self, keys: Iterable[str]) -> dict[str, dict[int, LedgerEntry]]:
         """See AnswerLedger."""
@@ -196,20 +211,41 @@ class SQLiteLedger(Database):
         query = (
             "SELECT m.agent, m.time, e.body FROM evaluations e JOIN messages m"
             " ON m.conversation = e.conversation AND m.id = e.message WHERE e.judge_hash = ? AND e.state = 'scored'"
-            " AND m.time IS NOT NULL AND (? IS NULL OR m.agent = ?) ORDER BY m.agent, m.time, m.position, m.id"
+            " AND m.time IS NOT NULL AND (CAST(? AS TEXT) IS NULL OR m.agent = ?)"
+            " ORDER BY m.agent, m.time, m.position, m.id"
         )
         readings: dict[str, list[tuple[int, tuple[float | None, ...]]]] = {}
         for agent, time, body in self._db.execute(query, (judge_hash, only, only)):
             traits = msgspec.json.decode(body, type=_TraitScores).traits
             readings.setdefault(agent, []).append((time, tuple(map(traits.get, TRAITS))))
         finding_ends: dict[str, list[tuple[int, str]]] = {}
-        findings_query = "SELECT agent, pattern, body FROM findings WHERE (? IS NULL OR agent = ?) ORDER BY id"
-        for agent, pattern, body in self._db.execute(findings_query, (only, only)):
+        query = "SELECT agent, pattern, body FROM findings WHERE (CAST(? AS TEXT) IS NULL OR agent = ?) ORDER BY id"
+        for agent, pattern, body in self._db.execute(query, (only, only)):
             end = msgspec.json.decode(body, type=_Ended).end
             if end is not None:
                 finding_ends.setdefault(agent, []).append((round(end.timestamp() * 1_000_000), pattern))
         for agent in sorted({*readings, *finding_ends}):
             yield agent, Past(tuple(readings.get(agent, ())), tuple(sorted(finding_ends.get(agent, ()))))
+
+
+class SQLiteLedger(SQLLedger):
+    """The ledger in a file."""
+
+    def __init__(self, path: Path, *, pasts: Pasts | None = None) -> None:
+        """Open or make the file; raises StoreError where it cannot be used."""
+        super().__init__(Database(path), pasts=pasts)
+
+
+def open_ledger(address: str) -> SQLLedger:
+    """The ledger of the store at a path or an address; raises UsageError for a store that has none."""
+    if "://" not in address:
+        return SQLiteLedger(Path(address))
+    store = open_store(address)
+    if isinstance(store, SQLStore):
+        return SQLLedger(store)
+    store.close()
+    remedy = "name the file beside its report that ends with .ledger.db"
+    raise UsageError("holds no answers of paid judges", where=without_password(address), remedy=remedy)
 
 
 def _paid(row: tuple[object, ...]) -> LedgerEntry:

@@ -269,7 +269,7 @@ def _connection(store: str | Path | Store) -> Store:
         return SQLiteStore(store.path, durable=True)
     if isinstance(store, str | Path):
         return open_store(store) if "://" in str(store) else SQLiteStore(Path(store), durable=True)
-    return open_store(store.facts()["store"])
+    return store.another()
 
 
 def _judge(judge: str | Judge, terms: RunLimits, store: Store) -> Any:

@@ -15,7 +15,7 @@ import msgspec
 
 from undersong.errors import JudgeError
 from undersong.judges.context import Past, history
-from undersong.judges.ledger import SQLiteLedger
+from undersong.judges.ledger import SQLiteLedger, SQLLedger
 from undersong.judges.limits import RunLimits
 from undersong.judges.measurement import PARAMETER, Calibration, ScoreMap, Shift, noise_of
 from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Segment, is_paid, open_judge
@@ -24,6 +24,7 @@ from undersong.patterns.significance.noise_resampling import assumed
 from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, raised_by
 from undersong.pipeline.stages import AuditState
 from undersong.stores.protocol import Store
+from undersong.stores.sql.tables import SQLStore
 from undersong.stores.sqlite import SQLiteStore
 from undersong.verdict import constraint_segments, segments, session_verdict
 
@@ -32,7 +33,7 @@ class JudgeSession(NamedTuple):
     """A judge, and the ledger that its answers go to; None where the store has no file for one."""
 
     judge: Judge
-    ledger: SQLiteLedger | None
+    ledger: SQLLedger | None
 
     @property
     def calibration(self) -> Calibration | None:
@@ -87,15 +88,23 @@ class JudgeSession(NamedTuple):
 def open_session(spec: str, limits: RunLimits, store: Store, ledger: str | None = None) -> Iterator[JudgeSession]:
     """The judge of ``--judge``; raises UsageError, and JudgeError where a key, a library or a file is missing.
 
-    Paid answers lie in the file of the store; of a store on a server, in the file ``ledger``, or without one nowhere:
-    then they are paid again after a crash.
+    Paid answers lie in the tables of the store; of a store that has none, in the file ``ledger``, or without one
+    nowhere: then they are paid again after a crash.
     """
-    path = store.path if isinstance(store, SQLiteStore) else Path(ledger) if ledger and is_paid(spec) else None
-    if path is None:
+    opened = _ledger_of(store, ledger if is_paid(spec) else None)
+    if opened is None:
         yield JudgeSession(open_judge(spec, limits), None)
         return
-    with SQLiteLedger(path, pasts=None if isinstance(store, SQLiteStore) else partial(pasts_of, store)) as answers:
+    with opened as answers:
         yield JudgeSession(open_judge(spec, msgspec.structs.replace(limits, ledger=answers)), answers)
+
+
+def _ledger_of(store: Store, file: str | None) -> SQLLedger | None:
+    if isinstance(store, SQLiteStore):
+        return SQLiteLedger(store.path)
+    if isinstance(store, SQLStore):
+        return SQLLedger(store.another())
+    return SQLiteLedger(Path(file), pasts=partial(pasts_of, store)) if file else None
 
 
 def pasts_of(store: Store, judge_hash: str, only: str | None) -> Iterator[tuple[str, Past]]:
@@ -118,11 +127,11 @@ def _microseconds(time: datetime) -> int:
     return round(time.timestamp() * 1_000_000)
 
 
-def _history(ledger: SQLiteLedger, run: str, message: Message) -> EvaluationHistory:
+def _history(ledger: SQLLedger, run: str, message: Message) -> EvaluationHistory:
     return history(ledger.past(run, message.agent), message.time)
 
 
-def _live_history(ledger: SQLiteLedger, judge_hash: str, message: Message) -> EvaluationHistory:
+def _live_history(ledger: SQLLedger, judge_hash: str, message: Message) -> EvaluationHistory:
     run = f"live/{judge_hash}/{message.conversation}"
     ledger.snapshot_agent(run, judge_hash, message.agent)
     return _history(ledger, run, message)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from undersong.judges.ledger import SQLiteLedger
+from undersong.judges.ledger import SQLLedger
 from undersong.judges.llm.model_spec import tier_specs_of
 from undersong.judges.llm.pricing import Price, load_prices, price_of
 from undersong.judges.llm.prompt_fingerprint import questions_hash
@@ -144,7 +144,7 @@ def plan(
     options: Options,
     *,
     budget: float | None = None,
-    ledger: SQLiteLedger | None = None,
+    ledger: SQLLedger | None = None,
     progress: Progress = silent,
 ) -> tuple[AuditPlan, list[Problem]]:
     """Scan and route the files as an audit would, and count; nothing is asked and nothing is stored.
@@ -364,7 +364,7 @@ class FlaggedPlaces(msgspec.Struct):
             self.sent += len(render_segment(segment).user.encode())
 
 
-def _confirmation_history(judges: set[str], deep: str, ledger: SQLiteLedger | None) -> ConfirmationHistory:
+def _confirmation_history(judges: set[str], deep: str, ledger: SQLLedger | None) -> ConfirmationHistory:
     """What a ledger has of the judges of all tiers, and of the one that is asked twice."""
     if ledger is None:
         return ConfirmationHistory()
@@ -375,7 +375,7 @@ def _confirmation_history(judges: set[str], deep: str, ledger: SQLiteLedger | No
 
 
 def _plan_confirmation(
-    places: FlaggedPlaces, messages: int, readers: Readers, ledger: SQLiteLedger | None
+    places: FlaggedPlaces, messages: int, readers: Readers, ledger: SQLLedger | None
 ) -> ConfirmationPlan:
     """The second questions of a run that reads so many messages; of a panel both are asked each."""
     count = len(readers["deep"])
@@ -396,7 +396,7 @@ def _plan_confirmation(
 
 
 def _confirmations_by(
-    places: FlaggedPlaces, messages: int, tier_judges: dict[Tier, TierJudge], ledger: SQLiteLedger | None
+    places: FlaggedPlaces, messages: int, tier_judges: dict[Tier, TierJudge], ledger: SQLLedger | None
 ) -> ConfirmationPlan:
     deep, tokens = tier_judges["deep"], load_prices().tokens
     history = _confirmation_history({judge.name for judge in tier_judges.values()}, deep.name, ledger)

@@ -9,6 +9,7 @@ from pathlib import Path
 from undersong.core.manifest import is_report
 from undersong.errors import UsageError
 from undersong.models import Record
+from undersong.stores.addresses import without_password
 
 UPLOAD_LIMIT = 1 << 30  # bytes of one file that is dropped on the page; exports of years are a few hundred MB
 BODY_LIMIT = 16 << 20  # bytes of any other request; a batch of messages or traces is far below
@@ -72,7 +73,7 @@ def places_of(target: str) -> tuple[Path | None, Path | None]:
     """
     if "://" in target:
         remedy = "copy it into a file with `undersong store export`, and serve that"
-        raise UsageError("a page is served from a file", where=target, remedy=remedy)
+        raise UsageError("a page is served from a file", where=without_password(target), remedy=remedy)
     path = Path(target)
     if path.is_dir():
         if not is_report(path):

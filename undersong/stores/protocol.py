@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, Protocol, Self, TypeAlias, cast
 from undersong.errors import StoreError, UsageError
 from undersong.models import Conversation, Evaluation, Finding, Message, Record, Route, Row, Scan, ThreadScan
 from undersong.rows.binary import pack
+from undersong.stores.addresses import without_password
 from undersong.stores.listing import ListingStore
 from undersong.stores.reviewing import ReviewStore
 
@@ -23,7 +24,9 @@ Forgettable = Literal["agent", "conversation"]
 STORES: dict[str, str] = {
     "": "undersong.stores.sqlite",
     **dict.fromkeys(("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"), "undersong.stores.neo4j"),
+    **dict.fromkeys(("postgresql", "postgres"), "undersong.stores.postgres"),
 }
+EXTRAS = {"psycopg": "postgres"}  # a package → the extra that brings it, where that has another name
 PLUGINS = "undersong.stores"  # entry points of other packages: scheme → such a function
 
 
@@ -366,6 +369,10 @@ class StoreAdministration(Protocol):
     def close(self) -> None:
         """Make everything durable and release the store; raises StoreError where it is no longer there."""
 
+    def another(self) -> Store:
+        """One more connection to the same database, for reading and writing."""
+        return open_store(self.facts()["store"])
+
     @abstractmethod
     def facts(self) -> dict[str, str]:
         """Name → value, for people: ``store`` is its address, then its version, its size and the like."""
@@ -427,8 +434,9 @@ def open_store(address: str | Path, *, read_only: bool = False) -> Store:
     try:
         opener = _opener(scheme)
     except ModuleNotFoundError as error:
-        package = f"'undersong[{error.name}]'" if scheme in STORES else error.name
-        raise UsageError(f"{address} needs the package {error.name}", remedy=f"pip install {package}") from error
+        package = f"'undersong[{EXTRAS.get(str(error.name), error.name)}]'" if scheme in STORES else error.name
+        what = f"{without_password(str(address))} needs the package {error.name}"
+        raise UsageError(what, remedy=f"pip install {package}") from error
     return opener(str(address), read_only)
 
 

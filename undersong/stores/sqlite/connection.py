@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 import msgspec
 
@@ -19,6 +18,7 @@ from undersong.errors import StoreError
 from undersong.models import Row
 from undersong.rows.binary import pack
 from undersong.stores.codec import decoded, listed_statements
+from undersong.stores.sql.database import COUNTED, SQLDatabase
 from undersong.stores.sqlite.seals import Sealer, seal_everything
 
 BUSY_SECONDS = 30.0
@@ -38,7 +38,6 @@ MIGRATIONS = (
 )
 PACKED = "5_packed.sql"  # calls cells_of
 SEALED = 8  # the first version with seals
-FIRST_TABLES = ("conversations", "messages", "evaluations", "findings")  # a file with these is ours
 
 
 def run_migration(db: sqlite3.Connection, name: str) -> None:
@@ -111,7 +110,7 @@ def version_of(db: sqlite3.Connection, path: Path) -> int:
 def _version_of(db: sqlite3.Connection, path: Path) -> int:
     version: int = db.execute("PRAGMA user_version").fetchone()[0]
     names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-    if not (names >= set(FIRST_TABLES) if version else not names):
+    if not (names >= set(COUNTED) if version else not names):  # a file with these is ours
         raise StoreError("is a database of another program", where=str(path), remedy="name another file with --store")
     if version > len(MIGRATIONS):
         raise StoreError(f"version {version} is newer than this program", where=str(path), remedy="upgrade undersong")
@@ -262,8 +261,10 @@ CHECKPOINT_TRANSACTIONS = 256  # after so many transactions or changed rows the 
 CHECKPOINT_ROWS = 16_384
 
 
-class Database:
+class Database(SQLDatabase):
     """A file of ours: write-ahead log, mode 0600; any number of processes read and write it, one transaction a time."""
+
+    _db: sqlite3.Connection
 
     def __init__(self, path: Path, *, read_only: bool = False, durable: bool = False) -> None:
         """Open or make the file; raises StoreError where it cannot be used.
@@ -285,8 +286,17 @@ class Database:
         self._open = True
         self._transactions = self._rows = 0
 
-    def __enter__(self) -> Self:
-        return self
+    @property
+    def where(self) -> str:
+        """See SQLDatabase."""
+        return str(self.path)
+
+    def another(self) -> Database:
+        """See SQLDatabase."""
+        return Database(self.path)
+
+    def _begin_audit(self) -> None:
+        self._lock.acquire()
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -328,12 +338,6 @@ class Database:
                 yield self._db
             self._checkpoint()
         self._refuse_if_gone(self._file)
-
-    @contextmanager
-    def repeatable_read(self) -> Iterator[None]:
-        """See Store."""
-        with self._reading():
-            yield
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

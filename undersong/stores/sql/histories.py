@@ -1,8 +1,7 @@
-"""Agent histories in SQLite: one row per message and judge in the order of event time, findings, cursors."""
+"""Agent histories in SQL tables: one row per message and judge in the order of event time, findings, cursors."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,17 +18,17 @@ from undersong.stores.protocol import (
     JudgeEntry,
     PackedHistory,
 )
-from undersong.stores.sqlite.connection import Database
+from undersong.stores.sql.database import SQLConnection, SQLDatabase
 
 _PAGE = 256  # agents that are listed or asked about at a time
 _INSERT = "INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_RANKED = "json_extract(CAST(body AS TEXT), '$.scale') IS 'rank'"
+_RANKED = "coalesce(json_extract(CAST(body AS TEXT), '$.scale'), '') = 'rank'"
 _JUDGE = "(SELECT number FROM judges WHERE hash = ?)"
-OF_AGENT = f"FROM history WHERE agent = ? AND judge = {_JUDGE} ORDER BY time, position, id, conversation"
+OF_AGENT = f"FROM history WHERE agent = ? AND judge = {_JUDGE} ORDER BY time NULLS FIRST, position, id, conversation"
 _NUMBERS = f"SELECT rowid {OF_AGENT}"  # from the index alone, as is
 
 
-class SQLiteHistoryStore(Database, HistoryStore):
+class SQLHistoryStore(SQLDatabase, HistoryStore):
     """The agent histories of the store."""
 
     def append(self, rows: Iterable[Row], findings: Iterable[Finding] = (), *, removed: Iterable[str] = ()) -> None:
@@ -48,6 +47,8 @@ class SQLiteHistoryStore(Database, HistoryStore):
         with self._reading() as db:
             numbers = [each for (each,) in db.execute(_NUMBERS, (agent, judge_hash)).fetchall()]
             wanted = [numbers[place] for place in places if place < len(numbers)]
+            if not wanted:
+                return ()
             query = f"SELECT rowid, body FROM history WHERE rowid IN ({', '.join(map(str, wanted))})"
             bodies = dict(db.execute(query).fetchall())
             return rows_of(bodies[number] for number in wanted)
@@ -95,9 +96,9 @@ class SQLiteHistoryStore(Database, HistoryStore):
     def _changed(self, judge_hash: str, after: Cursor, last: int, least: int) -> list[tuple[str, int]]:
         query = (
             "SELECT agent, changed FROM agents JOIN judges ON number = judge WHERE hash = ? AND changed <= ?"
-            " AND (changed, agent) > (?, ?) AND (SELECT count(*) FROM (SELECT 1 FROM history"
-            " WHERE history.agent = agents.agent AND history.judge = agents.judge AND state = 'scored' LIMIT ?)) >= ?"
-            " ORDER BY changed, agent LIMIT ?"
+            " AND (changed, agent) > (?, ?) AND (SELECT count(*) FROM (SELECT 1 FROM history WHERE"
+            " history.agent = agents.agent AND history.judge = agents.judge AND state = 'scored' LIMIT ?) AS scored)"
+            " >= ? ORDER BY changed, agent LIMIT ?"
         )
         with self._translated():
             return self._db.execute(query, (judge_hash, last, *after, least, least, _PAGE)).fetchall()
@@ -105,8 +106,9 @@ class SQLiteHistoryStore(Database, HistoryStore):
     def agents(self, judge_hash: str) -> tuple[AgentEntry, ...]:
         """See Store."""
         query = (
-            f"SELECT agent, min(time), max(time), count(*), sum(state = 'scored'), sum({_RANKED}),"
-            f" count(DISTINCT conversation) FROM history WHERE judge = {_JUDGE} GROUP BY agent ORDER BY agent"
+            "SELECT agent, min(time), max(time), count(*), count(*) FILTER (WHERE state = 'scored'),"
+            f" count(*) FILTER (WHERE {_RANKED}), count(DISTINCT conversation)"
+            f" FROM history WHERE judge = {_JUDGE} GROUP BY agent ORDER BY agent"
         )
         with self._translated():
             return tuple(_agent_entry(*columns) for columns in self._db.execute(query, (judge_hash,)))
@@ -153,7 +155,7 @@ class SQLiteHistoryStore(Database, HistoryStore):
 
     def findings(self, agent: str | None = None) -> Iterator[Finding]:
         """See Store."""
-        query = "SELECT body FROM findings WHERE ? IS NULL OR agent = ? ORDER BY id"
+        query = "SELECT body FROM findings WHERE CAST(? AS TEXT) IS NULL OR agent = ? ORDER BY id"
         with self._translated():
             bodies = self._db.execute(query, (agent, agent)).fetchall()
             return iter([decoded(body, Finding) for (body,) in bodies])
@@ -164,7 +166,7 @@ def _agent_entry(agent: str, first: int | None, last: int | None, *counts: int) 
     return AgentEntry(agent=agent, first=from_microseconds(first), last=from_microseconds(last), **numbers)
 
 
-def put_rows(db: sqlite3.Connection, rows: Iterable[Row], *, overwrite: bool = False) -> None:
+def put_rows(db: SQLConnection, rows: Iterable[Row], *, overwrite: bool = False) -> None:
     """Put rows into the histories, within a transaction; with ``overwrite`` an unread one may replace a read one."""
     numbers: dict[str | None, int] = {}
     changed: set[tuple[int, str]] = set()
@@ -175,13 +177,13 @@ def put_rows(db: sqlite3.Connection, rows: Iterable[Row], *, overwrite: bool = F
     _bump(db, changed)
 
 
-def update_findings(db: sqlite3.Connection, findings: Iterable[Finding], removed: Iterable[str]) -> None:
+def update_findings(db: SQLConnection, findings: Iterable[Finding], removed: Iterable[str]) -> None:
     """Put findings and drop those ``removed``, within a transaction."""
     db.executemany("DELETE FROM findings WHERE id = ?", ((name,) for name in removed))
     db.executemany("INSERT OR REPLACE INTO findings VALUES (?, ?, ?, ?, ?)", map(_finding_row, findings))
 
 
-def remove_messages(db: sqlite3.Connection, places: Iterable[tuple[str, str]]) -> None:
+def remove_messages(db: SQLConnection, places: Iterable[tuple[str, str]]) -> None:
     """Take messages, by conversation and id, out of every history, within a transaction."""
     changed: set[tuple[int, str]] = set()
     for place in places:
@@ -192,14 +194,14 @@ def remove_messages(db: sqlite3.Connection, places: Iterable[tuple[str, str]]) -
     _bump(db, changed)
 
 
-def _judge(db: sqlite3.Connection, row: Row) -> int:
+def _judge(db: SQLConnection, row: Row) -> int:
     key = row.judge_hash or ""
     db.execute("INSERT OR IGNORE INTO judges (hash, name) VALUES (?, ?)", (key, row.judge or ""))
     number: int = db.execute("SELECT number FROM judges WHERE hash = ?", (key,)).fetchone()[0]
     return number
 
 
-def _put(db: sqlite3.Connection, judge: int, row: Row, overwrite: bool) -> tuple[str, ...]:
+def _put(db: SQLConnection, judge: int, row: Row, overwrite: bool) -> tuple[str, ...]:
     """Put a row; returns the agents whose histories changed by it. Without ``overwrite`` what was read stays read."""
     body = row_body(row)
     time = None if row.time is None else microseconds(row.time)
@@ -214,7 +216,7 @@ def _put(db: sqlite3.Connection, judge: int, row: Row, overwrite: bool) -> tuple
     return agent, row.agent
 
 
-def _bump(db: sqlite3.Connection, changed: Iterable[tuple[int, str]]) -> None:
+def _bump(db: SQLConnection, changed: Iterable[tuple[int, str]]) -> None:
     """Say that these (judge, agent) histories changed, all in one change."""
     places = set(changed)
     if not places:
@@ -223,28 +225,29 @@ def _bump(db: sqlite3.Connection, changed: Iterable[tuple[int, str]]) -> None:
     db.executemany("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", ((*place, now) for place in places))
 
 
-def advance(db: sqlite3.Connection, cursor: str) -> int:
+def advance(db: SQLConnection, cursor: str) -> int:
     """The next number of a cursor that counts changes, within a transaction."""
-    db.execute("INSERT INTO cursors VALUES (?, 1, '') ON CONFLICT (name) DO UPDATE SET change = change + 1", (cursor,))
+    more = "INSERT INTO cursors VALUES (?, 1, '') ON CONFLICT (name) DO UPDATE SET change = cursors.change + 1"
+    db.execute(more, (cursor,))
     number: int = db.execute("SELECT change FROM cursors WHERE name = ?", (cursor,)).fetchone()[0]
     return number
 
 
-def _places(db: sqlite3.Connection, agent: str) -> list[tuple[int, str]]:
+def _places(db: SQLConnection, agent: str) -> list[tuple[int, str]]:
     """The histories of an agent, one per judge."""
     return db.execute(
         "SELECT number, agent FROM judges JOIN agents ON judge = number WHERE agent = ?", (agent,)
     ).fetchall()
 
 
-def _current(db: sqlite3.Connection, judge_hash: str, swept: Sequence[AgentSweep]) -> list[AgentSweep]:
+def _current(db: SQLConnection, judge_hash: str, swept: Sequence[AgentSweep]) -> list[AgentSweep]:
     """Those whose history is still the one that was swept; the next sweep reads the others again."""
     query = "SELECT agent, changed FROM agents JOIN judges ON number = judge WHERE hash = ? AND agent IN"
     now = dict(_of_agents(db, query, swept, judge_hash))
     return [each for each in swept if now.get(each.agent) == each.changed]
 
 
-def _replace(db: sqlite3.Connection, swept: Sequence[AgentSweep], patterns: Collection[str]) -> None:
+def _replace(db: SQLConnection, swept: Sequence[AgentSweep], patterns: Collection[str]) -> None:
     stored = list(_of_agents(db, "SELECT id, pattern FROM findings WHERE agent IN", swept))
     findings = [finding for each in swept for finding in each.findings]
     new = {finding.finding_id for finding in findings}
@@ -254,7 +257,7 @@ def _replace(db: sqlite3.Connection, swept: Sequence[AgentSweep], patterns: Coll
 
 
 def _of_agents(
-    db: sqlite3.Connection, query: str, swept: Sequence[AgentSweep], *parameters: str
+    db: SQLConnection, query: str, swept: Sequence[AgentSweep], *parameters: str
 ) -> Iterator[tuple[str, Any]]:
     for first in range(0, len(swept), _PAGE):
         names = [each.agent for each in swept[first : first + _PAGE]]
@@ -265,16 +268,18 @@ def _finding_row(finding: Finding) -> tuple[str, str, str, str | None, bytes]:
     return finding.finding_id, finding.pattern, finding.agent, finding.target, encode(finding)
 
 
-_PACKED = f"SELECT count(*), CAST(group_concat(cells, '') AS BLOB) FROM (SELECT cells {OF_AGENT})"  # the index alone
+_PACKED = (  # from the index alone
+    f"SELECT count(*), CAST(group_concat(cells, '') AS BLOB) FROM (SELECT cells {OF_AGENT}) AS ordered"
+)
 _CACHED = f"SELECT cells FROM swept WHERE agent = ? AND judge = {_JUDGE} AND changed = ?"
 _CACHE = (
     "INSERT INTO swept SELECT number, ?, ?, ? FROM judges WHERE hash = ? ON CONFLICT (judge, agent)"
-    " DO UPDATE SET changed = excluded.changed, cells = excluded.cells WHERE changed <> excluded.changed"
+    " DO UPDATE SET changed = excluded.changed, cells = excluded.cells WHERE swept.changed <> excluded.changed"
 )
 _CURRENT = "agents.judge = swept.judge AND agents.agent = swept.agent AND agents.changed = swept.changed"
 
 
-def packed_history(db: sqlite3.Connection, judge_hash: str, agent: str, changed: int) -> PackedHistory:
+def packed_history(db: SQLConnection, judge_hash: str, agent: str, changed: int) -> PackedHistory:
     """The history of an agent as of its change ``changed``, packed; a later one where others write meanwhile."""
     cached = db.execute(_CACHED, (agent, judge_hash, changed)).fetchone()
     if cached:
@@ -282,18 +287,18 @@ def packed_history(db: sqlite3.Connection, judge_hash: str, agent: str, changed:
     return PackedHistory(agent, changed, *_put_together(db, agent, judge_hash))
 
 
-def cache_packed(db: sqlite3.Connection, judge_hash: str, swept: Iterable[AgentSweep]) -> None:
+def cache_packed(db: SQLConnection, judge_hash: str, swept: Iterable[AgentSweep]) -> None:
     """Cache the packed histories that a sweep has read, within a transaction in which they are the current ones."""
     packed = ((each.agent, each.changed, each.cells, judge_hash) for each in swept if each.cells)
     db.executemany(_CACHE, packed)
 
 
-def drop_stale(db: sqlite3.Connection) -> None:
+def drop_stale(db: SQLConnection) -> None:
     """Take away what is no longer the history of its agent, within a transaction."""
     db.execute(f"DELETE FROM swept WHERE NOT EXISTS (SELECT 1 FROM agents WHERE {_CURRENT})")
 
 
-def mismatched_agents(db: sqlite3.Connection) -> Iterator[str]:
+def mismatched_agents(db: SQLConnection) -> Iterator[str]:
     """The agents of which a packed history that counts as current is not that of the rows."""
     query = f"SELECT hash, swept.agent, cells FROM swept JOIN agents ON {_CURRENT} JOIN judges ON number = swept.judge"
     for judge_hash, agent, cells in db.execute(query):
@@ -301,7 +306,7 @@ def mismatched_agents(db: sqlite3.Connection) -> Iterator[str]:
             yield agent
 
 
-def _put_together(db: sqlite3.Connection, agent: str, judge_hash: str) -> tuple[int, bytes | None]:
+def _put_together(db: SQLConnection, agent: str, judge_hash: str) -> tuple[int, bytes | None]:
     """How many rows, and their cells; None where a row has none."""
     rows, cells = db.execute(_PACKED, (agent, judge_hash)).fetchone()
     return rows, (cells or b"") if len(cells or b"") == rows * LAYOUT.size else None

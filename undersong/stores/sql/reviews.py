@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -12,12 +11,12 @@ from undersong.rows.binary import microseconds
 from undersong.stores.codec import decoded
 from undersong.stores.protocol import Redaction
 from undersong.stores.reviewing import ReviewStore
-from undersong.stores.sqlite.connection import Database
+from undersong.stores.sql.database import SQLConnection, SQLDatabase
 
 T = TypeVar("T")
 
 
-class SQLiteReviewStore(Database, ReviewStore):
+class SQLReviewStore(SQLDatabase, ReviewStore):
     """The leads, claims and reviews of the store."""
 
     keeps_reviews = True
@@ -39,7 +38,7 @@ class SQLiteReviewStore(Database, ReviewStore):
 
     def leads(self, agent: str | None = None) -> Iterator[Lead]:
         """See Store."""
-        query = "SELECT body FROM leads WHERE ? IS NULL OR agent = ? ORDER BY score DESC, id"
+        query = "SELECT body FROM leads WHERE CAST(? AS TEXT) IS NULL OR agent = ? ORDER BY score DESC, id"
         with self._translated():
             bodies = self._db.execute(query, (agent, agent)).fetchall()
             return iter([decoded(body, Lead) for (body,) in bodies])
@@ -76,19 +75,20 @@ class SQLiteReviewStore(Database, ReviewStore):
 
     def reviews(self, kind: ReviewKind | None = None, of: str | None = None) -> Iterator[Review]:
         """See Store."""
-        chosen = {"kind": kind, "id": of}
-        where = " AND ".join(f"{name} = :{name}" for name, value in chosen.items() if value is not None) or "1"
-        query = f"SELECT body FROM reviews WHERE {where} ORDER BY at, key"
+        chosen = {name: value for name, value in (("kind", kind), ("id", of)) if value is not None}
+        where = f"WHERE {' AND '.join(f'{name} = ?' for name in chosen)}" if chosen else ""
+        query = f"SELECT body FROM reviews {where} ORDER BY at, key"
         with self._translated():
-            return iter([decoded(body, Review) for (body,) in self._db.execute(query, chosen).fetchall()])
+            bodies = self._db.execute(query, tuple(chosen.values())).fetchall()
+            return iter([decoded(body, Review) for (body,) in bodies])
 
 
-def remove_leads(db: sqlite3.Connection, names: Iterable[str]) -> None:
+def remove_leads(db: SQLConnection, names: Iterable[str]) -> None:
     """Drop the leads of these ids, within a transaction."""
     db.executemany("DELETE FROM leads WHERE id = ?", ((name,) for name in names))
 
 
-def forget_reviewed(db: sqlite3.Connection, redaction: Redaction) -> None:
+def forget_reviewed(db: SQLConnection, redaction: Redaction) -> None:
     """Drop the leads, claims and reviews of a redaction, within a transaction."""
     remove_leads(db, redaction.leads)
     db.executemany("DELETE FROM claims WHERE id = ?", ((name,) for name in redaction.claims))

@@ -1,8 +1,7 @@
-"""Conversations in SQLite: messages, scans, routes, and what the judges answered."""
+"""Conversations in SQL tables: messages, scans, routes, and what the judges answered."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -20,11 +19,11 @@ from undersong.stores.protocol import (
     StoreVersions,
     Update,
 )
-from undersong.stores.sqlite.connection import Database
-from undersong.stores.sqlite.histories import advance, put_rows, remove_messages, update_findings
+from undersong.stores.sql.database import SQLConnection, SQLDatabase
+from undersong.stores.sql.histories import advance, put_rows, remove_messages, update_findings
 
 
-class SQLiteConversationStore(Database, ConversationStore):
+class SQLConversationStore(SQLDatabase, ConversationStore):
     """The conversations of the store, with scans, routes and answers."""
 
     def put_conversation(self, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
@@ -34,7 +33,7 @@ class SQLiteConversationStore(Database, ConversationStore):
     def put_conversations(self, scanned: Iterable[tuple[Conversation, tuple[Scan, ...], ThreadScan]]) -> None:
         """See Store; in one transaction."""
         with self._translated():
-            self._lock.acquire()
+            self._begin_audit()
         with self._writing() as db:
             for conversation, scans, thread in scanned:
                 query = "SELECT id, body FROM messages WHERE conversation = ?"
@@ -48,7 +47,7 @@ class SQLiteConversationStore(Database, ConversationStore):
             parts = read(db, conversation_id)
             if parts is None:
                 what = f"no conversation '{conversation_id}'"
-                raise StoreError(what, where=str(self.path), remedy="audit its file first")
+                raise StoreError(what, where=self.where, remedy="audit its file first")
             head, scanned, messages, looked = parts
             scans = scanned.scans if looked is None else tuple(each.scan for each in looked)
             if len(scans) != len(messages):
@@ -108,7 +107,7 @@ class SQLiteConversationStore(Database, ConversationStore):
 
     def evaluations(self, conversation_id: str, message_id: str | None = None) -> tuple[Evaluation, ...]:
         """See Store."""
-        query = "SELECT body FROM evaluations WHERE conversation = ? AND (? IS NULL OR message = ?)"
+        query = "SELECT body FROM evaluations WHERE conversation = ? AND (CAST(? AS TEXT) IS NULL OR message = ?)"
         with self._translated():
             ordered = f"{query} ORDER BY message, judge_hash"
             bodies = self._db.execute(ordered, (conversation_id, message_id, message_id)).fetchall()
@@ -139,7 +138,7 @@ class SQLiteConversationStore(Database, ConversationStore):
             last = names[-1]
 
 
-def put(db: sqlite3.Connection, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
+def put(db: SQLConnection, conversation: Conversation, scans: tuple[Scan, ...], thread: ThreadScan) -> None:
     """Replace a conversation, within a transaction; messages that are the same stay, with their place in the search."""
     rows = db.execute("SELECT id, body FROM messages WHERE conversation = ? AND live IS NULL", (conversation.id,))
     stored = dict(rows.fetchall())
@@ -152,13 +151,13 @@ def put(db: sqlite3.Connection, conversation: Conversation, scans: tuple[Scan, .
     put_head(db, conversation, Scans(scans=scans, thread=thread), live=False)
 
 
-def put_answers(db: sqlite3.Connection, answers: Iterable[tuple[str, Evaluation]]) -> None:
+def put_answers(db: SQLConnection, answers: Iterable[tuple[str, Evaluation]]) -> None:
     """Put (conversation id, evaluation) pairs, within a transaction."""
     rows = ((c, e.message_id, e.judge_hash, e.state, encode(e)) for c, e in answers)
     db.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def put_head(db: sqlite3.Connection, conversation: Conversation, scanned: Scans, *, live: bool) -> None:
+def put_head(db: SQLConnection, conversation: Conversation, scanned: Scans, *, live: bool) -> None:
     """Replace all of a conversation but its messages, which are there already; lists have its latest time from them.
 
     Its version is a number that no conversation had before.
@@ -170,7 +169,7 @@ def put_head(db: sqlite3.Connection, conversation: Conversation, scanned: Scans,
     )
 
 
-def put_messages(db: sqlite3.Connection, messages: Iterable[tuple[Message, LiveMessageState | None]]) -> None:
+def put_messages(db: SQLConnection, messages: Iterable[tuple[Message, LiveMessageState | None]]) -> None:
     """Put messages, each with its scan and route of a live run or None."""
     rows = (
         (*_message_row(message), None if looked is None else msgspec.json.encode(looked))
@@ -180,7 +179,7 @@ def put_messages(db: sqlite3.Connection, messages: Iterable[tuple[Message, LiveM
 
 
 def read(
-    db: sqlite3.Connection, conversation_id: str
+    db: SQLConnection, conversation_id: str
 ) -> tuple[Conversation, Scans, tuple[Message, ...], tuple[LiveMessageState, ...] | None] | None:
     """Head, scans, messages, and for each its live state (None: a batch run put them)."""
     query = "SELECT body, scans, live FROM conversations WHERE id = ?"
@@ -194,7 +193,7 @@ def read(
     return decoded(row[0], Conversation), decoded(row[1], Scans), messages, looked
 
 
-def _live_states(db: sqlite3.Connection, conversation_id: str) -> Iterator[LiveMessageState]:
+def _live_states(db: SQLConnection, conversation_id: str) -> Iterator[LiveMessageState]:
     query = "SELECT live FROM messages WHERE conversation = ? AND live IS NOT NULL ORDER BY position, id"
     for (body,) in db.execute(query, (conversation_id,)).fetchall():
         yield decoded(body, LiveMessageState)
@@ -206,7 +205,7 @@ def _message_row(message: Message) -> tuple[str, str, int, str, str | None, int 
     return (*ids, message.target, time, encode(message))
 
 
-class SQLiteLiveStore(SQLiteConversationStore, LiveStore):
+class SQLLiveStore(SQLConversationStore, LiveStore):
     """The optimistic updates of live runs."""
 
     def versions(self, conversations: Iterable[str], agents: Iterable[str], judge_hash: str) -> StoreVersions:
@@ -246,9 +245,7 @@ class SQLiteLiveStore(SQLiteConversationStore, LiveStore):
             return _versions(db, expected.conversations, expected.agents, update.judge_hash)
 
 
-def _versions(
-    db: sqlite3.Connection, conversations: Iterable[str], agents: Iterable[str], judge_hash: str
-) -> StoreVersions:
+def _versions(db: SQLConnection, conversations: Iterable[str], agents: Iterable[str], judge_hash: str) -> StoreVersions:
     version = "SELECT version FROM conversations WHERE id = ?"
     changed = "SELECT changed FROM agents WHERE judge = (SELECT number FROM judges WHERE hash = ?) AND agent = ?"
     return StoreVersions(
@@ -257,12 +254,12 @@ def _versions(
     )
 
 
-def _number(db: sqlite3.Connection, query: str, values: tuple[str, ...]) -> int:
+def _number(db: SQLConnection, query: str, values: tuple[str, ...]) -> int:
     row = db.execute(query, values).fetchone()
     return row[0] if row else 0
 
 
-def _put(db: sqlite3.Connection, update: ConversationUpdate) -> None:
+def _put(db: SQLConnection, update: ConversationUpdate) -> None:
     """Put what changed of a conversation; all of it where a batch run put it last."""
     name = update.conversation.id
     stored = db.execute("SELECT live FROM conversations WHERE id = ?", (name,)).fetchone()
