@@ -19,7 +19,7 @@ from undersong.errors import StoreError, UsageError
 from undersong.stores.addresses import without_password
 from undersong.stores.erasure import forget
 from undersong.stores.postgres import PostgresStore
-from undersong.stores.postgres.server import Connection, parameters_of, translated
+from undersong.stores.postgres.server import ServerConnection, parameters_of, translated
 
 from .deeds import NOON, answer, make_finding, row, scans, talk
 from .test_reviews import make_review
@@ -191,7 +191,7 @@ SECRET = b"Wren lives at the mill"
 
 def bytes_of(address: str) -> bytes:
     """All that is in the files of a database; the server is on this machine."""
-    connection = Connection(parameters_of(address))
+    connection = ServerConnection(parameters_of(address))
     connection.execute("CHECKPOINT")
     query = "SELECT current_setting('data_directory'), oid FROM pg_database WHERE datname = current_database()"
     folder, number = connection.execute(query).fetchone()

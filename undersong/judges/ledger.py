@@ -18,7 +18,7 @@ from undersong.models import TRAITS, TraitScores
 from undersong.stores.addresses import without_password
 from undersong.stores.protocol import open_store
 from undersong.stores.sql.database import SQLDatabase
-from undersong.stores.sql.tables import SQLStore
+from undersong.stores.sql.store import SQLStore
 from undersong.stores.sqlite.connection import Database
 
 

@@ -24,7 +24,7 @@ from undersong.patterns.significance.noise_resampling import assumed
 from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, raised_by
 from undersong.pipeline.stages import AuditState
 from undersong.stores.protocol import Store
-from undersong.stores.sql.tables import SQLStore
+from undersong.stores.sql.store import SQLStore
 from undersong.stores.sqlite import SQLiteStore
 from undersong.verdict import constraint_segments, segments, session_verdict
 

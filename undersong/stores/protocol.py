@@ -23,8 +23,8 @@ Forgettable = Literal["agent", "conversation"]
 # scheme of --store → module with a function ``open_store(address, read_only) -> Store``; "" is a plain path
 STORES: dict[str, str] = {
     "": "undersong.stores.sqlite",
-    **dict.fromkeys(("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"), "undersong.stores.neo4j"),
     **dict.fromkeys(("postgresql", "postgres"), "undersong.stores.postgres"),
+    **dict.fromkeys(("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"), "undersong.stores.neo4j"),
 }
 EXTRAS = {"psycopg": "postgres"}  # a package → the extra that brings it, where that has another name
 PLUGINS = "undersong.stores"  # entry points of other packages: scheme → such a function

@@ -7,7 +7,7 @@ from contextlib import suppress
 from undersong.errors import StoreError
 from undersong.stores.postgres.server import PostgresDatabase, columns_of
 from undersong.stores.protocol import Redaction
-from undersong.stores.sql.tables import SQLStore, redact_rows
+from undersong.stores.sql.store import SQLStore, redact_rows
 
 
 class PostgresStore(SQLStore, PostgresDatabase):

@@ -110,7 +110,7 @@ def translated(statement: str) -> str:
     return statement
 
 
-class Connection:
+class ServerConnection:
     """A connection that is made again where the server was away between two transactions."""
 
     def __init__(self, parameters: dict[str, Any]) -> None:
@@ -190,14 +190,14 @@ class Connection:
 class PostgresDatabase(SQLDatabase):
     """A database of a server; any number of processes read and write it, one transaction a time."""
 
-    _db: Connection
+    _db: ServerConnection
 
     def __init__(self, address: str, *, read_only: bool = False) -> None:
         """Connect and make the tables where they are missing; raises StoreError where the server does not take us."""
         self._address, self._read_only = address, read_only
         parameters = parameters_of(address)
         with self._translated():
-            self._db = Connection(parameters)
+            self._db = ServerConnection(parameters)
             try:
                 self._prepare()
             except BaseException:
@@ -245,7 +245,7 @@ class PostgresDatabase(SQLDatabase):
                 self._db.run_file(SCHEMA)
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _writing(self) -> Iterator[ServerConnection]:
         if self._read_only:
             raise StoreError("is open for reading only", where=self.where, remedy="open it for writing")
         with self._translated(), uninterrupted(), self._db.transaction(WRITE):
@@ -253,7 +253,7 @@ class PostgresDatabase(SQLDatabase):
             yield self._db
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def _reading(self) -> Iterator[ServerConnection]:
         with self._translated(), nullcontext() if self._db.in_transaction else self._db.transaction(READ):
             yield self._db
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from undersong.core.owned_folder import scratch_folder
 from undersong.errors import StoreError
 from undersong.stores.protocol import Redaction
-from undersong.stores.sql.tables import SQLStore, redact_rows
+from undersong.stores.sql.store import SQLStore, redact_rows
 from undersong.stores.sqlite.lists import SQLiteLists, mismatched_totals, unsearchable
 from undersong.stores.sqlite.seals import content_digest, seal_errors
 
