@@ -130,7 +130,8 @@ class BrowsingStore(SQLiteStore):
         )
         with self._reading() as db:
             rows = {number: db.execute(query, (number,)).fetchone() for number in numbers}
-        return {number: OrderedFinding(*row[:2], LEVELS[row[2]], *row[3:]) for number, row in rows.items() if row}
+        columns = {number: (*row[:2], LEVELS[row[2]], *row[3:]) for number, row in rows.items() if row}
+        return {number: OrderedFinding(*values) for number, values in columns.items()}
 
     def review_counts(self) -> dict[str, int]:
         """Finding id → how many reviews it has, or the finding has whose place it took; of those with any."""
