@@ -61,6 +61,7 @@ class Outcome(NamedTuple):
 
 
 WORD = re.compile(r"[A-Za-z]{4,}")
+ESCAPE = re.compile(r"\\.")  # of a JSON string: a backslash and what it escapes
 
 
 def samples() -> list[Sample]:
@@ -264,7 +265,7 @@ def _deadline() -> Iterator[None]:
 def _verdict(items: Iterator[Conversation | Problem | InputFile], wanted: frozenset[str]) -> str:
     verdict, messages, has_problem, words = "ok", 0, False, set[str]()
     for item in items:
-        encoded = encode(item).decode().replace("\\n", " ").replace("\\t", " ")
+        encoded = ESCAPE.sub(" ", encode(item).decode())
         if wanted and isinstance(item, Conversation):
             words.update(WORD.findall(encoded))
         if isinstance(item, Conversation):

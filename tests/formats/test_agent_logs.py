@@ -179,6 +179,15 @@ def test_what_a_message_leaves_open_hides_no_message_behind_it(tmp_path: Path) -
     assert result.problem_texts("note") == ["1 × time that cannot be read, taken as unknown"]
 
 
+def test_text_between_a_session_and_its_first_message_is_noted(tmp_path: Path) -> None:
+    session = "<!-- Claude Code Session 4c1d0e6a (2026-03-01 08:00:00Z) -->\n\n"
+    path = tmp_path / "x.md"
+    path.write_text(
+        f"{session}_**User**_\n\nx\n\n_**Agent**_\n\nz\n\n{session}_**User (all 20 pass.\n\n---\n\n_**User**_\n\ny\n"
+    )
+    assert outcome(path).problem_texts("note") == ["1 × line of text before the first message, not read"]
+
+
 def test_a_history_of_open_blocks_is_read_in_time(tmp_path: Path) -> None:
     block = '<tool-use data-tool-type="shell" data-tool-name="x"><details>\n<summary>`a`</summary>\n```bash\n'
     path = tmp_path / "x.md"

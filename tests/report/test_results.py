@@ -10,7 +10,9 @@ import pytest
 from tests.report.conftest import with_moments
 from undersong.cli.gates import Gates, failing_line
 from undersong.models import LEVELS, Case, LedgerClaim, Row
-from undersong.report.order import ORDER, SARIF, at_or_above
+from undersong.models.finding import distinct
+from undersong.report.headline import findings_words
+from undersong.report.order import ORDER, SARIF, at_or_above, order_findings
 from undersong.report.render.sarif import sarif
 
 Make = Callable[..., tuple[Case, list[Row]]]
@@ -54,6 +56,29 @@ def test_a_lead_is_a_note_and_counts_at_no_level_while_an_unknown_confidence_cou
     assert [each["level"] for each in sarif(case, {})["runs"][0]["results"]] == ["note"]
     assert at_or_above(case, "informational") == []
     assert len(at_or_above(msgspec.structs.replace(case, findings=(unknown,)), "high")) == 1
+
+
+def test_rules_that_find_one_pattern_in_the_same_messages_are_one_result(make_case: Make) -> None:
+    case = msgspec.structs.replace(make_case()[0], sessions=())
+    ids = case.findings[0].message_ids
+    places = ("here",) * len(ids)
+    sure = msgspec.structs.replace(case.findings[0], finding_id="b", confidence=0.9, message_conversations=places)
+    again = msgspec.structs.replace(sure, finding_id="a", confidence=0.7, message_ids=(*ids[1:], "elsewhere"))
+    apart = msgspec.structs.replace(again, finding_id="c", message_conversations=("there",) * len(ids))
+    other = msgspec.structs.replace(again, finding_id="d", pattern="darvo")
+    listed = order_findings((again, sure, apart, other))
+    assert [finding.finding_id for finding in listed] == ["b", "c", "d"]
+    case = msgspec.structs.replace(case, findings=(again, sure))
+    assert len(sarif(case, {})["runs"][0]["results"]) == len(at_or_above(case, "low")) == 1
+    assert findings_words(case).startswith("1 sequence of messages is consistent")
+
+
+def test_what_is_more_likely_than_not_stays_before_what_nobody_measured(make_case: Make) -> None:
+    finding = make_case()[0].findings[0]
+    finding = msgspec.structs.replace(finding, message_conversations=("here",) * len(finding.message_ids))
+    some = [msgspec.structs.replace(finding, finding_id=str(sure), confidence=sure) for sure in (0.3, None, 0.6)]
+    assert [each.finding_id for each in distinct(some)] == ["0.6"]
+    assert [each.finding_id for each in distinct(some[:2])] == ["None"]
 
 
 @pytest.mark.parametrize(("confidence", "counted"), [(None, 1), (0.6, 1), (0.61, 0), (0.2, 1)])

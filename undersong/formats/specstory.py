@@ -82,12 +82,12 @@ def _sessions(source: TextSource, notes: SkipLog) -> Iterator[Any]:
     before = list(takewhile(lambda line: not _HEAD.fullmatch(line), text.split("\n")))
     titles = [line for line in before if _own_title(line)]
     laid_out = {"", "---", *titles[-1:]}
-    others = sum(line.strip() not in laid_out and not _LAID_OUT.fullmatch(line) for line in before)
-    if others and len(before) < text.count("\n") + 1:
-        notes.add("line of text before the first message, not read", SourceRef(file=source.name, line=1), others)
+    if len(before) < text.count("\n") + 1:
+        _note_others(before, laid_out, notes, SourceRef(file=source.name, line=1))
     for kind, match, lines, number in _pieces(text):
         if kind == "session":
             if parts:
+                _note_others(lines, laid_out, notes, SourceRef(file=source.name, line=number))
                 yield from _conversation(source, name, title, parts, notes)
                 parts = []
             name = match["id"]
@@ -96,6 +96,13 @@ def _sessions(source: TextSource, notes: SkipLog) -> Iterator[Any]:
         else:
             parts.append(_Section(match, lines, number))
     yield from _conversation(source, name, title, parts, notes)
+
+
+def _note_others(lines: list[str], laid_out: set[str], notes: SkipLog, ref: SourceRef) -> None:
+    """Note the lines before the first message of a session that are no part of SpecStory's layout."""
+    others = sum(line.strip() not in laid_out and not _LAID_OUT.fullmatch(line) for line in lines)
+    if others:
+        notes.add("line of text before the first message, not read", ref, others)
 
 
 def _own_title(line: str) -> str:
@@ -130,7 +137,7 @@ def _pieces(text: str) -> Iterator[tuple[str, re.Match[str], list[str], int]]:
         elif (match := _BLOCK.match(bare)) and pieces and pieces[-1][0] == "message" and pieces[-1][1][1] != "User":
             end = f"</{match[1]}>"
             inside = end if end not in line and ends.closes(number, end) else ""
-        if pieces and pieces[-1][0] == "message":
+        if pieces and pieces[-1][0] != "title":
             pieces[-1][2].append(line)
     yield from pieces
 

@@ -145,6 +145,28 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
 _compared = attrgetter(*(name for name in Finding.__struct_fields__ if name not in ("q", "replaces")))
 
 
+def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings without those that repeat another: same pattern, agent and target, and a message in common.
+
+    Several rules look for one pattern, each in its own way. Of findings that repeat each other the likeliest stays,
+    then the strongest, then that of the first id. The order is that of the input.
+    """
+    stays: set[str] = set()
+    bound: dict[tuple[str, str, str | None], set[tuple[str, str]]] = {}
+    for finding in sorted(findings := tuple(findings), key=_likeliest):
+        taken = bound.setdefault((finding.pattern, finding.agent, finding.target), set())
+        places = set(zip(finding.message_conversations, finding.message_ids, strict=False))
+        if taken.isdisjoint(places):
+            stays.add(finding.finding_id)
+            taken |= places
+    return tuple(finding for finding in findings if finding.finding_id in stays)
+
+
+def _likeliest(finding: Finding) -> tuple[float, float, str]:
+    confidence = SURE if finding.confidence is None else finding.confidence  # as a gate counts it
+    return -confidence, -finding.strength, finding.finding_id
+
+
 class RetractedFinding(Record, frozen=True, kw_only=True):
     """A finding that was reported and no longer holds, and why."""
 

@@ -13,6 +13,7 @@ import msgspec
 from undersong.core.text import counted, mechanism_name
 from undersong.datafiles import yaml_loader
 from undersong.models import Case, SessionVerdict, by_pattern
+from undersong.models.finding import distinct
 from undersong.report.alignment_words import violation_words
 from undersong.report.claims_view import ledger_words
 from undersong.report.escape import label
@@ -146,8 +147,9 @@ def findings_words(case: Case) -> str:
             return "No pattern could be looked for; see below what was missing."
         tried = "the one pattern" if ran == 1 else f"any of the {ran:,} patterns"
         return f"No sequence of messages matches {tried} that could be looked for."
-    sure = tuple(finding for finding in case.findings if not finding.is_lead)
-    leads = len(case.findings) - len(sure)
+    shown = distinct(case.findings)
+    sure = tuple(finding for finding in shown if not finding.is_lead)
+    leads = len(shown) - len(sure)
     if not sure:
         return f"No sequence of messages is likely enough to show a known pattern; {_leads_words(leads)}."
     kinds = Counter(label(finding.title) for finding in order_findings(sure))

@@ -22,6 +22,7 @@ from undersong.models import (
     Moment,
     SessionVerdict,
 )
+from undersong.models.finding import distinct
 from undersong.models.verdict import AGENT_ORDERS, ORDERS, TO_CHECK
 from undersong.report.escape import own_name
 from undersong.report.narrative import TO_READ
@@ -84,13 +85,13 @@ ALL_IN_DETAIL = 10  # this few sessions are shown in full even where there is no
 
 
 def order_findings(findings: tuple[Finding, ...]) -> list[Finding]:
-    """Leads last; by level, then confidence, strength and id."""
+    """Leads last; by level, then confidence, strength and id. Without what repeats another finding (``distinct``)."""
 
     def rank(finding: Finding) -> tuple[bool, int, float, float, str]:
         sure = finding.confidence or 0.0
         return finding.is_lead, -LEVELS.index(finding.level), -sure, -finding.strength, finding.finding_id
 
-    return sorted(findings, key=rank)
+    return sorted(distinct(findings), key=rank)
 
 
 def order_sessions(case: Case) -> list[SessionVerdict]:
