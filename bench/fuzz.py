@@ -30,8 +30,8 @@ from undersong.formats.ingest import read
 from undersong.models import Conversation, InputFile, Problem, encode
 
 SAMPLES = Path(__file__).parent.parent / "tests" / "samples"
-DEADLINE = 5.0  # seconds an input may take; the slowest ordinary one takes a few milliseconds
-HARD_STOP = 60  # seconds after which a hang in C code ends the run with a traceback
+DEADLINE = 5.0  # seconds of processor time an input may take; the slowest ordinary one takes a few milliseconds
+HARD_STOP = 60  # seconds by the clock after which a hang in C code, or one that waits, ends the run with a traceback
 GROWTH = 300 << 20  # bytes by which the process may grow; a record may be 32 MiB and is decoded once
 TOKENS = (b"[", b"]", b"{", b"}", b'"', b"\\", b",", b":", b"null", b"\x00", b"\x1b[2J", b"\n", b"\r\n", b"\xff\xfe",
           b"\xed\xa0\x80", b"\xc3", b"\\ud800", b"\\udc00", b"\\u0000", b"1e999", b"-1", b"NaN", b"9" * 400,
@@ -251,15 +251,15 @@ def _deadline() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise _Late
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, DEADLINE)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, DEADLINE)
     faulthandler.dump_traceback_later(HARD_STOP, exit=True)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         faulthandler.cancel_dump_traceback_later()
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _verdict(items: Iterator[Conversation | Problem | InputFile], wanted: frozenset[str]) -> str:
