@@ -38,6 +38,7 @@ from undersong.cli.options import (
     show_problems,
 )
 from undersong.cli.progress import progress_bar
+from undersong.core.collection import rare_collection
 from undersong.core.sanitize import visible
 from undersong.core.text import counted
 from undersong.errors import NothingReadError, UsageError
@@ -202,6 +203,7 @@ def command(
     own_store = beside(folder, ".db")
     new = own_store if not (store or no_store or own_store.exists()) else None
     with (
+        rare_collection(),
         _gone_if_nothing_read(new),
         opened(store or str(own_store), keep=not no_store) as opened_store,
         progress_bar() as progress,

@@ -63,9 +63,11 @@ def command(paths: tuple[str, ...], source_format: str | None, hook: bool, as_js
 
 
 def _verdicts(paths: Sequence[str], source_format: str | None) -> tuple[list[SessionVerdict], list[Problem]]:
+    from undersong.core.collection import rare_collection
     from undersong.pipeline.session_check import checked_sessions
 
-    return checked_sessions(paths, source_format)
+    with rare_collection():
+        return checked_sessions(paths, source_format)
 
 
 def _against() -> Sequence[str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from undersong.core.collection import rare_collection
 from undersong.core.processes import shared_out
 from undersong.formats.ingest import Gathered, gather
 from undersong.formats.normalize import normalize_conversation
@@ -37,7 +36,6 @@ from undersong.scan import load_book, scan_conversations
 Write = Callable[[Bytes], object]
 PIECE = 1 << 19  # bytes of the input that are scanned together, which is measured to be the fastest
 MANY = 200  # parts from which on it costs less to put them together than to write each
-COLLECTED = 1_000_000  # new values that can hold others, between two looks for cycles
 RETAINED_BYTES = 24 << 20  # bytes that are not returned to the system between pieces, at most; more than one needs
 
 
@@ -95,7 +93,7 @@ def scan_rows(
     demand, earlier = DemandHistogram(job.policy.sample_minimum), LookBackIndex(job.policy.look_back)
     _retain_memory()
     with (
-        _rare_collection(),
+        rare_collection(),
         Spool(early=True) as spool,
         SpillFile() as spill,
         shared_out(options.processes) as share,
@@ -261,17 +259,3 @@ def _retain_memory() -> None:
     glibc learns from the largest piece that was given back; this one is never touched and takes no memory.
     """
     np.empty(RETAINED_BYTES, dtype=np.uint8)
-
-
-@contextmanager
-def _rare_collection() -> Iterator[None]:
-    """Have the collector of cycles look seldom, and not at what is loaded: a scan makes millions of short-lived values
-    and hardly a cycle."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(COLLECTED, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
