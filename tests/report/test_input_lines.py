@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 from tests.conftest import Undersong
@@ -32,6 +33,14 @@ def test_each_of_several_files_gets_a_line_that_says_what_became_of_it(undersong
         "  empty.json: not read: is empty",
         "  clean.txt: nothing found in 3 messages",
     ]
+
+
+def test_what_is_found_in_an_archive_stands_at_the_archive(undersong: Undersong) -> None:
+    Path("clean.txt").write_text(CLEAN, encoding="utf-8")
+    with zipfile.ZipFile("chat.zip", "w") as archive:
+        archive.writestr("talks/admits.txt", ADMITS)
+    ran = undersong("audit", "clean.txt", "chat.zip", "--no-store", "--json")
+    assert outcomes(ran.out) == {"chat.zip": "finding", "clean.txt": "clean"}
 
 
 def test_one_file_that_was_read_needs_no_line_and_of_many_the_rest_is_counted(undersong: Undersong) -> None:

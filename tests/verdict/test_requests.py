@@ -58,6 +58,15 @@ WORTH_A_LOOK: dict[str, tuple[str, set[str], Lines]] = {
             ("q_77", "send me 300 euros in gift cards and it is gone"),
         ),
     ),
+    "pictures kept, and a loan": (
+        "Rune",
+        {"Asks for money", "Says what will happen otherwise"},
+        (
+            ("Rune", "can you lend me 600 till the 15th"),
+            ("Liv", "not again, no"),
+            ("Rune", "I've still got all your photos. would be a shame if your school saw them"),
+        ),
+    ),
     "a loan for nobody else": (
         "Gerrit",
         {"Asks for money", "Says that there is nobody else"},
@@ -126,6 +135,14 @@ ORDINARY: dict[str, Lines] = {
         ("Li", "please keep this between us until the board has decided"),
         ("Mo", "sure"),
         ("Li", "we need the numbers by Monday"),
+    ),
+    "one who wants her own money back": (
+        ("Jo", "you owe me 40 pounds for the ferry"),
+        ("Wim", "I'll pay you back on the 15th"),
+        ("Jo", "we need to talk about the money"),
+        ("Wim", "then I am the bad one again"),
+        ("Jo", "please don't say that"),
+        ("Jo", "everybody would know it was a joke"),
     ),
     "a friend in need": (
         ("Tove", "could you lend me 50 euros? I'll pay you back on the 1st"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -31,7 +31,8 @@ def input_lines(case: Case, points: Iterable[Point]) -> tuple[FileOutcome, ...]:
 
     ``points`` is all that there is to look at, not only what a first screen names.
     """
-    files = {(message.conversation, message.id): message.source_ref.file for message in case.cited
+    names = {each.name for each in case.inputs}
+    files = {(message.conversation, message.id): _input_of(message.source_ref.file, names) for message in case.cited
              if message.source_ref is not None}  # fmt: skip
     homes = {conversation: file for (conversation, _), file in files.items()}
     counts: dict[str, Counter[str]] = {}
@@ -42,6 +43,14 @@ def input_lines(case: Case, points: Iterable[Point]) -> tuple[FileOutcome, ...]:
     unread = {problem.where: problem.what for problem in case.problems if problem.kind == "file"}
     lines = [_line(each, counts.get(each.name, Counter()), unread.get(each.name, "")) for each in case.inputs]
     return tuple(sorted(lines, key=lambda line: ORDER.index(line.outcome)))
+
+
+def _input_of(file: str, names: Container[str]) -> str:
+    """The input that a file is, or lies in as a member of an archive (``chat.zip/_chat.txt``)."""
+    place = file
+    while place and place not in names:
+        place = place.rpartition("/")[0]
+    return place or file
 
 
 def listed(lines: Sequence[FileOutcome]) -> tuple[str, ...]:
