@@ -126,6 +126,8 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     plans: str
     open_items: str
     failing_words: str
+    fails_now: str
+    failed_before: str
     check_words: dict[Literal["tests", "build", "lint", "types"], str]
     mended: str
     excepted: str

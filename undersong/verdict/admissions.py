@@ -36,13 +36,24 @@ def admits_check(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome, checks
     checked, older = _check_words(checks), pattern((claims_config().older,))
     for first, last in sentences(text):
         words = text[first:last]
-        found_word = failing.search(words)
-        if found_word is None or (mended.search(words) and not older.search(words)):
+        plain = _fails_now(words)
+        if not plain and (not failing.search(words) or (mended.search(words) and not older.search(words))):
             continue
         beside = abs(first - own[1]) <= 2 or abs(last - own[0]) <= 2 or (first < own[1] and last > own[0])
-        if checked.search(words) or any(name in words for name in names) or (beside and _BARE.search(words)):
+        if (
+            (plain and beside)
+            or checked.search(words)
+            or any(name in words for name in names)
+            or (beside and _BARE.search(words))
+        ):
             return True
     return False
+
+
+def _fails_now(words: str) -> bool:
+    """Whether a sentence says by itself that something fails now, or that what was claimed was wrong."""
+    config = claims_config()
+    return bool(pattern((config.fails_now,)).search(words)) and not pattern((config.failed_before,)).search(words)
 
 
 def _check_words(checks: Collection[CheckKind]) -> re.Pattern[str]:
@@ -77,9 +88,10 @@ def admission_of(turn: TranscriptTurn, failed: ToolOutcome, checks: Collection[C
     short = len(text.strip()) <= SHORT and _plainly(turn)
     for first, last in sentences(text):
         words = text[first:last]
-        if words.lstrip().startswith("#") or not failing.search(words) or mended.search(words):
+        plain = _fails_now(words)
+        if words.lstrip().startswith("#") or not (plain or (failing.search(words) and not mended.search(words))):
             continue
-        if short or checked.search(words) or any(name in words for name in names):
+        if short or plain or checked.search(words) or any(name in words for name in names):
             return first, last
     taken_back = next(retractions(text), None)
     return (taken_back.start, taken_back.end) if taken_back else None
