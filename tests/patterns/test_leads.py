@@ -48,7 +48,8 @@ def test_who_pushes_comes_first_with_what_was_counted() -> None:
     first, *others = leads(run_of())
     assert (first.agent, first.rank, first.conversation, first.kind) == ("kira", 1, "a", "conversation")
     assert first.reason == (
-        "5 of the 10 messages read like isolation or pressure. More of it is in what kira writes. Where one of two did "
+        "5 of the 10 messages show a signal of harm, "
+        "most of all isolation or pressure. More of it is in what kira writes. Where one of two did "
         "harm in our test chats, this pointed at the right one in 28 of 30 chats."
     )
     assert [lead.agent for lead in shown_leads((first, *others))] == ["kira"]
@@ -82,7 +83,8 @@ def test_of_three_the_one_who_pushes_is_named() -> None:
     first = leads(rows)[0]
     assert (first.agent, first.kind) == ("kira", "agent")
     assert first.reason == (
-        "5 of their 5 messages read like isolation or pressure; of the 8 by others in their conversations, 0 do."
+        "5 of their 5 messages show a signal of harm, "
+        "most of all isolation or pressure; of the 8 by others in their conversations, 0 do."
     )
 
 

@@ -379,9 +379,8 @@ def _counts(messages: Sequence[_Measured], own: _Sums, others: _Sums, bands: Map
     whose = "its" if messages[0].row.role == "agent" else "their"
     (over, _), (phrases, _) = own.count("over"), own.count("phrases")
     if over and _more(own, others, "over"):
-        verb = "read" if over > 1 else "reads"
         kinds, beside = _kinds(messages, bands), _beside(others, "over", whose)
-        return f"{over} of {whose} {counted(len(messages), 'message')} {verb} like {kinds}{beside}."
+        return f"{over} of {whose} {counted(len(messages), 'message')} {_signals(over)} {kinds}{beside}."
     harm, other = own.mean("harm"), others.mean("harm")
     if harm is not None and harm > (0.5 if other is None else other):
         beside = "" if other is None else f"; those of the others in the same conversations than {other:.0%}"
@@ -446,13 +445,18 @@ def _pair_counts(messages: Sequence[_Measured], bands: Mapping[str, SignalBand])
     (over, _), (phrases, _) = both.count("over"), both.count("phrases")
     size = counted(len(messages), "message")
     if over:
-        return f"{over} of the {size} {'read' if over > 1 else 'reads'} like {_kinds(messages, bands)}."
+        return f"{over} of the {size} {_signals(over)} {_kinds(messages, bands)}."
     if phrases:
         return f"{phrases} of the {size} {'hold' if phrases > 1 else 'holds'} phrases of harmful kinds."
     harm = both.mean("harm")
     if harm is not None and harm > 0.5:
         return f"The {size} rank higher in negative traits than {harm:.0%} of all messages."
     return f"The {size} stand out by the sum of small signs."
+
+
+def _signals(over: int) -> str:
+    """What messages are counted by that are over the band of any signal, of which the most usual are named."""
+    return f"{'show' if over > 1 else 'shows'} a signal of harm, most of all"
 
 
 def _more(own: _Sums, others: _Sums, source: str) -> bool:
