@@ -97,8 +97,8 @@ def every_page(client: Client) -> list[str]:
     lead = client.get("/api/v1/leads?limit=1").json["items"][0]["id"]
     claim = client.get("/claims").text.partition('href="/claims/')[2].partition('"')[0]
     return [
-        "/", "/review", "/review/figures", "/findings", f"/findings/{finding}", "/findings?q=garden",
-        "/findings?q=nothinghasthisword",
+        "/", "/review", "/review/figures", "/review/decisions", "/findings", f"/findings/{finding}",
+        "/findings?q=garden", "/findings?q=nothinghasthisword",
         "/leads", f"/leads/{lead}", "/claims", f"/claims/{claim}", "/agents", "/agent?name=talk-00001/ada",
         "/conversations", "/conversations?q=garden", "/conversation?id=talk-00001&at=3", "/compare",
         "/compare?by=agent", "/live", "/rules", "/rules/love_bombing", "/runs",
@@ -184,7 +184,7 @@ def test_a_moderator_decides_on_fifty_findings_with_keys_alone(browser: Browser,
         assert "very likely" not in page.inner_text("main").lower()  # how sure it is stays hidden
         assert "the messages show it" in page.inner_text("main")  # what the verdicts mean, at the first one
         assert page.inner_text("#asked").startswith("Is what ada wrote to ")
-        page.click(".stage .who a[href^='#c'] >> nth=0")  # the message in its context, on the same page
+        page.click(".stages a[href^='#c'] >> nth=0")  # the message in its context, on the same page
         assert page.url.partition("#")[0].endswith("/review")
         assert page.locator(".turns > li:target").is_visible()
         for number in range(50):
@@ -195,9 +195,10 @@ def test_a_moderator_decides_on_fifty_findings_with_keys_alone(browser: Browser,
                 page.keyboard.press("Escape")
                 page.keyboard.press("2")  # the second reason
             if number == 5:
-                with page.expect_navigation():
-                    page.keyboard.press("h")
+                page.keyboard.press("4")
+                page.keyboard.press("h")
                 assert "How sure:" in page.inner_text("main")
+                assert page.is_checked("[data-reason='4']")  # what was chosen before stays
             if number == 7:  # put one off: another one comes
                 before = page.input_value("input[name=id]")
                 with page.expect_navigation():
@@ -207,6 +208,7 @@ def test_a_moderator_decides_on_fifty_findings_with_keys_alone(browser: Browser,
                 with page.expect_navigation():
                     page.keyboard.press("b")
                 assert "decide anew" in page.inner_text("main").lower()
+                assert "hidden until" not in page.inner_text("main")  # it is decided
                 with page.expect_navigation():
                     page.keyboard.press("r")
             with page.expect_navigation():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from undersong.stores.reviewing import kind_and_id
 from undersong.stores.sqlite import SQLiteStore
 
 from .conftest import Client, running
+from .world import fill
 
 API = "/api/v1"
 
@@ -240,3 +242,41 @@ def test_the_draw_of_the_page_is_that_of_the_command_by_conversations(client: Cl
         reviews = list(opened.reviews())
         assert [place for pool in ("likely", "unlikely") for place in queue(opened, pool)] == []  # type: ignore[arg-type]
     assert [each.drawn for each in reviews if each.id == chosen] == ["chosen", "conversation"]
+
+
+def test_the_decisions_are_a_page_and_files_and_a_decided_finding_shows_how_sure_it_was(client: Client) -> None:
+    body = decision(client, reasons=["joke or fiction", "in a play"], note="=1+1 <b>", reviewer="Ida")
+    words = "reason=joke+or+fiction&reason=in+a+play&note=%3D1%2B1+%3Cb%3E&reviewer=Ida"
+    form = f"kind=finding&id={body['id']}&verdict=confirmed&back=/review&trail=earlier&{words}"
+    done = client.form("/reviews", form)
+    assert done.status == 303
+    after = client.get(done.headers["location"]).text
+    assert "The program said about " in after
+    assert f"id={body['id']}&amp;" in after  # b leads back to it
+    again = client.get(f"/review?id={body['id']}").text
+    assert "hidden until you decide" not in again
+    assert 'value="in a play" checked' in again
+    assert "=1+1 &lt;b&gt;</textarea>" in again
+    page = client.get("/review/decisions").text
+    assert "in a play" in page
+    assert "=1+1 &lt;b&gt;" in page
+    (line,) = client.get("/review/decisions.jsonl").text.splitlines()
+    assert json.loads(line)["note"] == "=1+1 <b>"
+    table = client.get("/review/decisions.csv").text
+    assert body["id"] in table
+    assert "'=1+1" in table  # no formula in a spreadsheet
+
+
+def test_findings_of_a_conversation_come_in_a_row_and_the_page_says_what_was_decided_beside_it(tmp_path: Path) -> None:
+    fill(tmp_path / "c.db", 4, 10, 20)
+    with running(ServeSettings(store=tmp_path / "c.db")) as client:
+        conversations = []
+        for _ in range(20):
+            drawn = client.get(f"{API}/reviews/next").json["finding"]
+            conversations.append(drawn["conversations"][0])
+            if len(conversations) == 2:
+                assert "confirmed beside it" in client.get("/review").text
+            body = {"kind": "finding", "id": drawn["finding_id"], "verdict": "confirmed", "reviewer": "Ida"}
+            assert client.post(f"{API}/reviews", body).status == 201
+    changes = sum(one != other for one, other in pairwise(conversations))
+    assert changes == 3

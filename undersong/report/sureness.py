@@ -34,6 +34,10 @@ def counts_words(certainty: int) -> str:
 
 def tenths_words(confidence: float) -> str:
     """``about 6 in 10``, never finer, and where that was measured."""
+    return sentences().how_sure["measured"].format(share=share_words(confidence))
+
+
+def share_words(confidence: float) -> str:
+    """``about 6 in 10``."""
     tenths = round(10 * confidence)
-    share = {0: "fewer than 1 in 10", 10: "more than 9 in 10"}.get(tenths, f"about {tenths} in 10")
-    return sentences().how_sure["measured"].format(share=share)
+    return {0: "fewer than 1 in 10", 10: "more than 9 in 10"}.get(tenths, f"about {tenths} in 10")

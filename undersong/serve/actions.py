@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from undersong.models import Finding, Record
 from undersong.report.escape import own_name
+from undersong.report.sureness import share_words
 from undersong.serve.decisions import NAME, Decision, decide
 from undersong.serve.evidence import evidence_of
 from undersong.serve.forms import converted, query_of
@@ -20,6 +21,7 @@ from undersong.serve.pages import REVIEWER, page, site_of
 from undersong.serve.problems import HttpProblem, ProblemError, missing, problem_response
 from undersong.serve.queue import next_draw
 from undersong.serve.rendering import address
+from undersong.stores.reviewing import standing
 
 SKIPPED = 30  # findings that a person has skipped and is not asked again for a while
 CHUNK = 1 << 20
@@ -29,6 +31,7 @@ YEAR = 365 * 24 * 3600
 class ReviewState(Record, frozen=True, kw_only=True):
     """Where a person is: ``id`` asks for one finding, ``was`` was decided last, ``skip`` comes later.
 
+    ``trail`` are the ones before, decided or skipped, the last one at the end.
     ``show``: how sure the program is has been asked for.
     """
 
@@ -37,6 +40,7 @@ class ReviewState(Record, frozen=True, kw_only=True):
     outcome: str = ""
     skip: tuple[str, ...] = ()
     show: bool = False
+    trail: tuple[str, ...] = ()
 
 
 def review(request: Request) -> Response:
@@ -48,6 +52,7 @@ def review(request: Request) -> Response:
     if state.id and chosen is None:
         raise missing("there is no such finding", state.id)
     skip = (*state.skip, chosen.finding_id)[-SKIPPED:] if chosen else ()
+    gone = (*state.trail, chosen.finding_id)[-SKIPPED:] if chosen else ()
     last = library.store.finding(state.was) if state.was else None
     reviewed = len({each.id for each in library.store.reviews("finding")})
     return page(
@@ -56,12 +61,14 @@ def review(request: Request) -> Response:
         "/review",
         e=evidence_of(library, chosen) if chosen else None,
         last=decided_words(last) if last else "",
+        last_sure=share_words(last.confidence) if last and last.confidence is not None else "",
         pool=draw.left if draw else 0,
         done=reviewed,
-        skip=_with(ReviewState(was=state.was, skip=skip)),
-        before=address("/review", id=state.was) if state.was and state.was != state.id else "",
-        undo=address("/review", id=state.was) if state.was else "",
-        shown=state.show,
+        skip=_with(ReviewState(was=state.was, skip=skip, trail=gone)),
+        before=_with(ReviewState(id=state.trail[-1], trail=state.trail[:-1], skip=state.skip)) if state.trail else "",
+        undo=_with(ReviewState(id=state.was, trail=state.trail[:-1])) if state.was else "",
+        trail=state.trail,
+        shown=state.show or bool(chosen and state.id and standing(library.store, chosen)),
         reveal=_with(state, show=True),
         again=bool(state.id),
     )
@@ -74,21 +81,24 @@ def decided_words(finding: Finding) -> str:
 
 def _with(state: ReviewState, *, show: bool = False) -> str:
     """The address of a state of the review."""
-    skipped = "".join(f"&skip={quote(each, safe='')}" for each in state.skip)
-    return (address("/review", id=state.id, was=state.was, show=int(show)) + skipped).replace("/review&", "/review?")
+    query = [("id", state.id), ("was", state.was), ("show", "1" if show else "")]
+    query += [("skip", name) for name in state.skip] + [("trail", name) for name in state.trail]
+    return f"/review?{urlencode([pair for pair in query if pair[1]])}".rstrip("?")
 
 
 async def post_review(request: Request) -> Response:
     """Store what was decided in a form, and go on."""
     async with request.form(max_files=0, max_fields=60) as form:
         texts = {name: str(form[name]) for name in form if isinstance(form[name], str)}
-        texts = {name: text for name, text in texts.items() if name not in ("reason", "back") and text}
+        texts = {name: text for name, text in texts.items() if name not in ("reason", "back", "trail") and text}
         reasons = tuple(str(each) for each in form.getlist("reason") if each)
         back = str(form.get("back", ""))
+        trail = tuple(str(each)[:80] for each in form.getlist("trail"))[-SKIPPED:]
     decision = converted(texts | {"reasons": reasons}, Decision, "form")
     await run_in_threadpool(decide, site_of(request).library, decision)
     if back == "/review":
-        target = address("/review", outcome=decision.verdict, was=decision.id)
+        following = ReviewState(was=decision.id, trail=(*trail, decision.id)[-SKIPPED:])
+        target = f"{_with(following)}&outcome={decision.verdict}"
     else:
         target = address(f"/{decision.kind}s", decision.id, outcome=decision.verdict)
     answer = RedirectResponse(target, status_code=303)

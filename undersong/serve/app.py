@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from undersong.errors import UndersongError
-from undersong.serve import actions, pages
+from undersong.serve import actions, decision_list, pages
 from undersong.serve.api import PREFIX, Intake, answer_json, routes_of
 from undersong.serve.audits import Audits
 from undersong.serve.library import Library
@@ -69,7 +69,8 @@ def _page_routes() -> list[Route]:
         "/agents": pages.agents, "/agent": pages.agent, "/compare": pages.compare, "/live": pages.live,
         "/rules": pages.rules, "/rules/{id}": pages.rule, "/runs": pages.runs, "/runs/{id}": pages.run,
         "/runs/{id}/report": pages.report, "/runs/{id}/{name}": pages.report, "/review": actions.review,
-        "/review/figures": pages.review_figures,
+        "/review/figures": pages.review_figures, "/review/decisions": decision_list.decisions,
+        "/review/decisions.csv": decision_list.decisions_csv, "/review/decisions.jsonl": decision_list.decisions_jsonl,
         "/audits/{id}": actions.audit, "/audits/{id}/events": actions.audit_events, "/live/events": actions.live_events,
         "/static/{hash}/{name}": pages.static,
     }  # fmt: skip

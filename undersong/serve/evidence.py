@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
+from undersong.core.text import counted
 from undersong.models import Evaluation, Finding, Message, ReviewStanding, TraitScores
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
@@ -16,42 +19,48 @@ from undersong.report.opening import finding_point
 from undersong.report.opening_choice import Point
 from undersong.serve.library import Library
 from undersong.serve.marking import MarkedRun, Span, marked
+from undersong.serve.neighbours import DecidedNeighbour, decided_neighbours
 from undersong.stores.reviewing import evidence_places, standing
 
-AROUND = 3  # messages before the first and after the last of a finding
-CONTEXT = 60  # messages that are shown with a finding; the conversation has the others
+WHOLE = 25  # messages of a conversation that is shown as a whole
+AROUND = 3  # messages before and after each of a finding that are shown in a longer one
+FOLDED = 40  # messages before the first and after the last of a finding that can be opened in place
+MOST = 400  # messages of a page; the conversation has the others
+LONGEST_BESIDE = 4_000  # characters of a message that is none of the finding's
+HIGH, LOW = 0.5, 0.3  # scores from and up to which a trait is named
+NAMES, PASSED_OVER = re.compile(r"\b[A-Z][A-Z_0-9]+\b"), re.compile(r"\{-.*?-\}", re.S)  # in the PATTERN of a rule
+FILLERS = frozenset({"ANY", "OTHER", "PERMUTE"})
 INNOCENT = "the best innocent reading: "  # what begins it in the notes of a finding
 
 
 @dataclass(frozen=True)
-class StageTurn:
-    """A message of a finding; ``message`` None where the store has no text of it."""
+class ContextTurn:
+    """A message on the page of a finding; ``stage`` is "" where it is none of its own, ``counts`` why it is one."""
 
-    message_id: str
-    conversation: str
-    message: Message | None
+    message: Message
     runs: tuple[MarkedRun, ...]
-    scores: TraitScores
-    why: tuple[str, ...]
+    stage: str = ""
+    counts: str = ""
+    scores: TraitScores = field(default_factory=dict)
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ContextBlock:
+    """Messages in a row; ``folded`` ones open in place, ``skipped`` ones are not on the page."""
+
+    turns: tuple[ContextTurn, ...]
+    folded: bool = False
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage with its messages; ``shows`` is what messages of it do, in the words of the rule, or ""."""
+    """A stage of the pattern with its messages, none where it is not seen; ``shows`` is what they do, or ""."""
 
     name: str
     shows: str
-    turns: tuple[StageTurn, ...]
-
-
-@dataclass(frozen=True)
-class ContextTurn:
-    """A message around a finding; ``stage`` is "" where it is none of its own, ``skipped`` how many are left out."""
-
-    message: Message
-    runs: tuple[MarkedRun, ...]
-    stage: str
-    skipped: int = 0
+    turns: tuple[ContextTurn, ...]
 
 
 @dataclass(frozen=True)
@@ -61,13 +70,16 @@ class Evidence:
     finding: Finding
     point: Point
     stages: tuple[Stage, ...]
-    context: tuple[ContextTurn, ...]
+    blocks: tuple[ContextBlock, ...]
+    elsewhere: tuple[ContextTurn, ...]
+    missing: int
     innocent: str
     look_alikes: tuple[str, ...]
     rule: PatternRule | None
     certainty: tuple[str, ...]
     outcome: tuple[str, ...]
     standing: ReviewStanding | None
+    neighbours: tuple[DecidedNeighbour, ...]
 
     @property
     def home(self) -> str:
@@ -75,16 +87,45 @@ class Evidence:
         return self.finding.conversations[0] if self.finding.conversations else ""
 
     @property
+    def first(self) -> int | None:
+        """The position of its first message in its conversation, None where the store does not have it."""
+        own = (turn.message.position for block in self.blocks for turn in block.turns if turn.stage)
+        return next(own, None)
+
+    @property
+    def own(self) -> tuple[ContextTurn, ...]:
+        """Its messages."""
+        near = (turn for block in self.blocks for turn in block.turns if turn.stage)
+        return (*near, *self.elsewhere)
+
+    @property
+    def count_words(self) -> str:
+        """How many messages, from whom, and to whom how many of them are."""
+        who = own_name(self.finding.agent, self.home)
+        to = Counter(turn.message.target for turn in self.own)
+        whole = f"{counted(len(self.finding.message_ids), 'message')} from {who}"
+        if len(to) == 1 and self.missing == 0:
+            (target,) = to
+            return f"{whole} to {own_name(target, self.home) if target else 'everybody'}"
+        parts = (f"{n} to {own_name(target, self.home) if target else 'everybody'}" for target, n in to.most_common())
+        return f"{whole}: {', '.join(parts)}" if to else whole
+
+    @property
+    def rests_on(self) -> str:
+        """Which of the numbers the confidence rests on."""
+        if self.finding.is_read or self.finding.confidence is None:
+            return ""
+        return (
+            "The confidence is how often findings of this kind and strength were right where the truth is known. It"
+            " does not rest on shuffles and q, which ask whether the order of the messages matters."
+        )
+
+    @property
     def question(self) -> str:
         """What a person decides, in a sentence."""
         who = own_name(self.finding.agent, self.home)
         whom = f" to {own_name(self.finding.target, self.home)}" if self.finding.target else ""
         return f"Is what {who} wrote{whom} consistent with “{self.finding.title}”?"
-
-    @property
-    def missing(self) -> int:
-        """How many of its messages the store has no text of."""
-        return sum(turn.message is None for stage in self.stages for turn in stage.turns)
 
 
 def rule_of(finding: Finding) -> PatternRule | None:
@@ -94,40 +135,61 @@ def rule_of(finding: Finding) -> PatternRule | None:
 
 def evidence_of(library: Library, finding: Finding) -> Evidence:
     """The page of a finding from the store."""
-    store, rule = library.store, rule_of(finding)
-    places = evidence_places(finding)
+    rule, places = rule_of(finding), evidence_places(finding)
     texts = _texts(library, places)
     words = library.rules().get(finding.rule_hash, RuleWords())
-    names = dict(_stage_names(finding, places))
-    turns = [_turn(library, finding, words, names.get(place, ""), place, texts.get(place)) for place in places]
-    shows = (
-        {stage.name.lower(): stage.shows for stage in rule.file.reading.stages} if rule and rule.file.reading else {}
-    )
-    groups = groupby(zip(places, turns, strict=True), key=lambda pair: names.get(pair[0], ""))
+    shows = stage_words(finding, rule)
+    turns = {
+        place: _own_turn(library, finding, words, shows, name, texts[place])
+        for place, name in _stage_names(finding, places)
+        if place in texts
+    }
+    home = finding.conversations[0] if finding.conversations else ""
     reading = library.reading(finding.reading)
     shape = next((each for each in reading.shapes if each.pattern == finding.pattern), None) if reading else None
     return Evidence(
         finding=finding,
         point=finding_point(finding),
-        stages=tuple(
-            Stage(name, " ".join(shows.get(name.lower(), "").split()), tuple(turn for _, turn in group))
-            for name, group in groups
-        ),
-        context=_context(library, finding, names),
+        stages=_stages(finding, rule, shows, list(turns.values())),
+        blocks=_blocks(library, home, {turn.message.id: turn for place, turn in turns.items() if place[0] == home}),
+        elsewhere=tuple(turn for place, turn in turns.items() if place[0] != home),
+        missing=len(places) - len(turns),
         innocent=shape.innocent if shape else _innocent(finding.notes),
         look_alikes=rule.file.falsepositives if rule else (),
         rule=rule,
         certainty=certainty_words(finding),
         outcome=outcome_words(finding),
-        standing=standing(store, finding),
+        standing=standing(library.store, finding),
+        neighbours=decided_neighbours(library, finding),
     )
 
 
-def _stage_words(finding: Finding, rule: PatternRule | None) -> dict[str, str]:
+def stage_words(finding: Finding, rule: PatternRule | None) -> dict[str, str]:
     """Stage in lower case → what messages of it do, by the rule itself or by the one that the pattern is named by."""
-    rules = (rule, *(each for each in all_rules() if each.id == finding.pattern))
-    reading = next((each.file.reading for each in rules if each and each.file.reading), None)
-    return {stage.name.lower(): stage.shows for stage in reading.stages} if reading else {}
+    rules = (rule, *(other for other in all_rules() if other.id == finding.pattern))
+    reading = next((one.file.reading for one in rules if one and one.file.reading), None)
+    return {stage.name.lower(): " ".join(stage.shows.split()) for stage in reading.stages} if reading else {}
+
+
+def stage_names(finding: Finding, rule: PatternRule | None) -> tuple[str, ...]:
+    """The stages of the pattern in lower case, in order, whether seen or not, and any other stage of the finding."""
+    own = dict.fromkeys(name.lower() for name, _ in finding.stages)
+    if rule is None or not own:
+        return tuple(own) or ("messages",)
+    if finding.is_read and rule.file.reading:
+        names: Iterable[str] = (stage.name for stage in rule.file.reading.stages)
+    else:
+        names = NAMES.findall(PASSED_OVER.sub("", rule.file.pattern or ""))
+    return tuple(dict.fromkeys(name.lower() for name in (*names, *own) if name.upper() not in FILLERS or name in own))
+
+
+def _stages(
+    finding: Finding, rule: PatternRule | None, shows: Mapping[str, str], turns: Sequence[ContextTurn]
+) -> tuple[Stage, ...]:
+    names = stage_names(finding, rule)
+    return tuple(
+        Stage(name, shows.get(name, ""), tuple(turn for turn in turns if turn.stage.lower() == name)) for name in names
+    )
 
 
 def _innocent(notes: Sequence[str]) -> str:
@@ -151,18 +213,27 @@ def _stage_names(finding: Finding, places: Sequence[tuple[str, str]]) -> list[tu
     return [(place, by_id.get(place[1], "")) for place in places]
 
 
-def _turn(
-    library: Library, finding: Finding, words: RuleWords, stage: str, place: tuple[str, str], message: Message | None
-) -> StageTurn:
-    answers = library.store.evaluations(*place)
-    return StageTurn(
-        message_id=place[1],
-        conversation=place[0],
+def _own_turn(
+    library: Library, finding: Finding, words: RuleWords, shows: Mapping[str, str], stage: str, message: Message
+) -> ContextTurn:
+    answers = library.store.evaluations(message.conversation, message.id)
+    scores = words.scores(stage, _traits(answers, finding))
+    return ContextTurn(
         message=message,
-        runs=marked(message.text, _quotes(finding, message)) if message else (),
-        scores=words.scores(stage, _traits(answers, finding)),
-        why=why_words(finding, place[1], place[0]),
+        runs=marked(message.text, _quotes(finding, message)),
+        stage=stage or "messages",
+        counts=shows.get(stage.lower(), "") or _score_words(scores),
+        scores=scores,
+        why=why_words(finding, message.id, message.conversation),
     )
+
+
+def _score_words(scores: TraitScores) -> str:
+    """What of a message counts, by the traits that its stage asks for: ``high in manipulation, low in goodwill``."""
+    high = [trait.replace("_", " ") for trait, score in scores.items() if score is not None and score >= HIGH]
+    low = [trait.replace("_", " ") for trait, score in scores.items() if score is not None and score <= LOW]
+    parts = [f"{word} in {' and '.join(names)}" for word, names in (("high", high), ("low", low)) if names]
+    return ", ".join(parts)
 
 
 def _traits(answers: Sequence[Evaluation], finding: Finding) -> Mapping[str, float | None] | None:
@@ -173,27 +244,30 @@ def _traits(answers: Sequence[Evaluation], finding: Finding) -> Mapping[str, flo
 
 
 def _quotes(finding: Finding, message: Message) -> list[Span]:
+    """What is quoted, where that is less than the whole message."""
     return [
         Span(quote.start, quote.end, "quote", "quoted as evidence")
         for quote in finding.quotes
-        if quote.message_id == message.id and message.text[quote.start : quote.end] == quote.text
+        if quote.message_id == message.id
+        and message.text[quote.start : quote.end] == quote.text
+        and len(quote.text.strip()) < len(message.text.strip())
     ]
 
 
-def _context(library: Library, finding: Finding, names: Mapping[tuple[str, str], str]) -> tuple[ContextTurn, ...]:
-    """The messages of its first conversation around and between its own, at most CONTEXT of them."""
-    home = finding.conversations[0] if finding.conversations else ""
-    own = [message.position for place, message in _texts(library, list(names)).items() if place[0] == home]
-    if not own:
+def _blocks(library: Library, home: str, own: Mapping[str, ContextTurn]) -> tuple[ContextBlock, ...]:
+    """The conversation: whole where it is short, else what lies around its own messages, the rest folded."""
+    positions = [turn.message.position for turn in own.values()]
+    if not positions:
         return ()
-    messages = library.store.transcript(home, max(0, min(own) - AROUND), max(own) + AROUND)
-    if len(messages) > CONTEXT:
-        near = {at for position in own for at in range(position - AROUND, position + AROUND + 1)}
-        messages = tuple(message for message in messages if message.position in near)[:CONTEXT]
-    turns, before = [], None
-    for message in messages:
-        skipped = 0 if before is None else max(0, message.position - before - 1)
-        runs = marked(message.text, _quotes(finding, message), 4000)
-        turns.append(ContextTurn(message, runs, names.get((home, message.id), ""), skipped))
-        before = message.position
-    return tuple(turns)
+    length = library.store.length(home) or 0
+    first, last = (0, length - 1) if length <= WHOLE else (min(positions) - FOLDED, max(positions) + FOLDED)
+    if last - first > MOST:
+        last = first + MOST
+    messages = library.store.transcript(home, max(0, first), last)
+    near = {at for position in positions for at in range(position - AROUND, position + AROUND + 1)}
+    blocks = [ContextBlock((), skipped=messages[0].position)] if messages and messages[0].position > 0 else []
+    for folded, group in groupby(messages, key=lambda one: length > WHOLE and one.position not in near):
+        turns = tuple(own.get(one.id) or ContextTurn(one, marked(one.text, (), LONGEST_BESIDE)) for one in group)
+        blocks.append(ContextBlock(turns, folded=folded))
+    after = length - 1 - messages[-1].position if messages else 0
+    return (*blocks, ContextBlock((), skipped=after)) if after > 0 else tuple(blocks)

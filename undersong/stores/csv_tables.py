@@ -41,6 +41,12 @@ def export_csv(store: Store, folder: Path) -> dict[str, int]:
     return written
 
 
+def table_text(name: str, items: Iterable[Any]) -> str:
+    """One of the TABLES as text, for a spreadsheet."""
+    columns, record_of = TABLES[name]
+    return "\ufeff" + "".join(csv_text(columns, map(record_of, items)))
+
+
 def _write(path: Path, columns: Sequence[str], records: Iterable[dict[str, Any]]) -> int:
     """Write a table whole or not at all; returns its rows."""
     partial = path.with_name(f".{path.name}.partial")

@@ -41,11 +41,36 @@
     const done = act(event.key);
     if (done) event.preventDefault();
   });
+  // the conversation of a finding: its first marked message is in sight, m goes to the next one
+  const pane = $("[data-pane]");
+  const scrolls = () => pane.scrollHeight > pane.clientHeight + 1;
+  const inPane = item => item.getBoundingClientRect().top - pane.getBoundingClientRect().top + pane.scrollTop - 8;
+  let at = 0;
+  const mark = step => {
+    const all = pane ? [...pane.querySelectorAll("[data-marked]")] : [];
+    if (!all.length) return false;
+    at = (at + step) % all.length;
+    if (scrolls()) pane.scrollTop = inPane(all[at]);
+    else if (step) all[at].scrollIntoView({ block: "center" });
+    return true;
+  };
+  mark(0);
+
+  // how sure the program is, without another page: what was chosen and written stays
+  const reveal = $("[data-reveal]");
+  if (reveal) reveal.addEventListener("click", event => {
+    event.preventDefault();
+    $("[data-sure]").hidden = false;
+    $("[data-unsure]").hidden = true;
+    if (form) $("[name=shown_score]", form).value = "1";
+  });
+
   const act = key => {
+    if (key === "m") return mark(1);
     if (key === "?") { help.showModal(); return true; }
     if (key === "/") { const box = $("#q-top"); box.focus(); box.select(); return true; }
     if (key === "n" && form) { $("[data-why]").open = true; $("#note").focus(); return true; }
-    const reason = form && /^[1-9]$/.test(key) ? $(`[data-reason="${key}"]`) : null;
+    const reason = form && /^[0-9]$/.test(key) ? $(`[data-reason="${key}"]`) : null;
     if (reason) { $("[data-why]").open = true; reason.checked = !reason.checked; return true; }
     const element = /^[a-z]$/.test(key) ? $(`[data-key~="${key}"]`) : null;
     if (element) { element.click(); return true; }

@@ -1,0 +1,42 @@
+"""The decisions one by one: the page with the latest of each thing, and all of them as files."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from undersong.models import Review, encode
+from undersong.serve.pages import page, site_of
+from undersong.stores.csv_tables import table_text
+
+SHOWN = 200  # decisions on the page
+
+
+def decisions(request: Request) -> Response:
+    """The latest decision of each thing, the newest first."""
+    store = site_of(request).library.store
+    latest: dict[tuple[str, str], Review] = {}
+    for review in store.reviews():
+        latest.pop((review.kind, review.id), None)
+        latest[review.kind, review.id] = review
+    newest = [*latest.values()][::-1]
+    entries = [(review, store.finding(review.id) if review.kind == "finding" else None) for review in newest[:SHOWN]]
+    values = {"entries": entries, "total": len(newest), "more": max(0, len(newest) - SHOWN)}
+    return page(request, "decisions.html.j2", "/review", **values)
+
+
+def decisions_jsonl(request: Request) -> Response:
+    """Every review, one a line."""
+    lines = b"".join(encode(review) + b"\n" for review in site_of(request).library.store.reviews())
+    return _file(lines, "application/x-ndjson", "jsonl")
+
+
+def decisions_csv(request: Request) -> Response:
+    """Every review, a row each."""
+    text = table_text("reviews", site_of(request).library.store.reviews())
+    return _file(text.encode("utf-8", "replace"), "text/csv; charset=utf-8", "csv")
+
+
+def _file(content: bytes, kind: str, ending: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="decisions.{ending}"'}
+    return Response(content, media_type=kind, headers=headers)
