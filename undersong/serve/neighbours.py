@@ -28,7 +28,7 @@ def decided_neighbours(library: Library, finding: Finding) -> tuple[DecidedNeigh
         return ()
     listed = library.store.list_findings(FindingQuery(conversation=home, agent=finding.agent), None, LOOKED_AT).items
     others = [each for each in listed if each.finding_id != finding.finding_id]
-    others.sort(key=lambda each: (each.pattern != finding.pattern, each.target != finding.target, each.finding_id))
+    others.sort(key=lambda one: (one.pattern != finding.pattern, one.target != finding.target, one.finding_id))
     standings = ((each, standing(library.store, each)) for each in others)
     decided = [DecidedNeighbour(each, now.review, each.pattern == finding.pattern) for each, now in standings if now]
     return tuple(decided[:SHOWN])
