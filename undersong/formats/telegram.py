@@ -34,6 +34,7 @@ _KEYS = frozenset(
      "forwarded_from", "reactions", "edited_unixtime", *_MEDIA)
 )  # fmt: skip
 _CHAT_KEYS = frozenset(("id", "name", "type", "messages"))
+_ACCOUNT = re.compile(r'"(?:left_)?chats"\s*:')
 _ID = re.compile(r'"id"\s*:\s*(-?\d{1,20})')
 
 
@@ -58,7 +59,10 @@ def read(source: TextSource) -> Iterator[Item]:
             chat.append(record)
     if chat:
         head = FormatSample(source)
-        key = _ID.search(head.text.partition('"messages"')[0])
+        before = head.text.partition('"messages"')[0]
+        if _ACCOUNT.search(before):
+            yield Problem(what="an account whose JSON is broken, read from behind the damage on", where=source.name)
+        key = _ID.search(before)
         title = next(iter(head.values_at("name")), None)
         yield from _conversation(chat, key[1] if key else source.stem, title, SourceRef(file=source.name), notes)
     yield from notes.problems()

@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -305,10 +305,8 @@ _HIDDEN = frozenset(
 )  # control, format, private, broken, unassigned, separators
 _UNUSUAL = re.compile(r"[^ -~]")
 _WIDE = 0x10000
-ENCODED = 256  # texts whose form is remembered: each is hashed, put, and put again before the messages after it
 
 
-@lru_cache(maxsize=ENCODED)
 def encoded(text: str) -> str:
     """The text as a JSON string on one line, quotes included.
 
