@@ -89,7 +89,7 @@ def _step(log: AgentLog, step: Any, ref: SourceRef, notes: SkipLog) -> None:
     thought = values.text(step.get("thought")) or ("" if action.strip() else values.text(step.get("response")) or "")
     call_id = f"step-{ref.pointer or ''}"
     calls = (_call(action, call_id),) if action.strip() else ()
-    if step.get("thought") and not values.text(step["thought"]):
+    if calls and step.get("thought") and not thought:
         notes.add("thought that is no text, not read", ref)
     if not thought and not calls:
         raise RecordError("a step without a thought and an action")
