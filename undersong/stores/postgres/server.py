@@ -213,6 +213,9 @@ class PostgresDatabase(SQLDatabase):
         """Close the connection; every write is durable when it returns."""
         self._db.close()
 
+    def _begin_audit(self) -> None:
+        """Nothing to do: any number of audits put conversations at once."""
+
     def _prepare(self) -> None:
         info = self._db.info
         if info.server_version < OLDEST * 10_000:

@@ -5,6 +5,7 @@ The statements are written for SQLite. Where PostgreSQL needs other words for th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
@@ -48,36 +49,37 @@ class DatabaseParts(NamedTuple):
     translated: Callable[[], AbstractContextManager[None]]
 
 
-class SQLDatabase:
+class SQLDatabase(ABC):
     """A database with the tables of a store, and a connection to it."""
 
     _db: SQLConnection
 
     @property
+    @abstractmethod
     def where(self) -> str:
         """The file or the address, for people: without a password."""
-        raise NotImplementedError
 
     def parts(self) -> DatabaseParts:
         """What is needed to keep something else in the same tables' database."""
         return DatabaseParts(self._db, self._writing, self._translated)
 
+    @abstractmethod
     def another(self) -> SQLDatabase:
         """One more connection to the same database."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _translated(self) -> AbstractContextManager[None]:
         """What the database raises is a StoreError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _reading(self) -> AbstractContextManager[SQLConnection]:
         """A transaction in which every read sees the same version."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _writing(self) -> AbstractContextManager[SQLConnection]:
         """An atomic transaction, one at a time over all processes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _begin_audit(self) -> None:
         """Before conversations are put; raises StoreError where one audit at a time may do that."""
 
@@ -87,9 +89,9 @@ class SQLDatabase:
         with self._reading():
             yield
 
+    @abstractmethod
     def close(self) -> None:
         """Make everything durable and release the database."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

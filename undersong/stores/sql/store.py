@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 
 import msgspec
@@ -38,9 +39,9 @@ class SQLStore(SQLLiveStore, SQLHistoryStore, SQLReviewStore, Store):
             bodies = self._db.execute("SELECT body FROM graves ORDER BY kind, digest").fetchall()
             return tuple(decoded(body, Tombstone) for (body,) in bodies)
 
+    @abstractmethod
     def another(self) -> SQLStore:
         """See Store."""
-        raise NotImplementedError
 
     def unwiped(self) -> bool:
         """Whether bytes of what was forgotten may still be in the files: the process was killed before it ended."""
