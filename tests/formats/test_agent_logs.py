@@ -179,6 +179,18 @@ def test_what_a_message_leaves_open_hides_no_message_behind_it(tmp_path: Path) -
     assert result.problem_texts("note") == ["1 × time that cannot be read, taken as unknown"]
 
 
+NOTES_OF_COPILOT = ["1 × part of kind 'progressTaskSerialized', read as no message"]
+
+
+def test_shown_text_of_copilot_that_stands_in_no_round_is_noted(tmp_path: Path) -> None:
+    chat = json.loads((SAMPLES / "copilot" / "chat.json").read_bytes())
+    assert outcome(SAMPLES / "copilot" / "chat.json").problem_texts("note") == NOTES_OF_COPILOT
+    chat["requests"][0]["result"]["metadata"]["toolCallRounds"][-1]["response"] = "Something else."
+    (tmp_path / "chat.json").write_text(json.dumps(chat))
+    notes = outcome(tmp_path / "chat.json").problem_texts("note")
+    assert set(notes) - set(NOTES_OF_COPILOT) == {"1 × text that was shown and stands in no round, not read"}
+
+
 def test_text_between_a_session_and_its_first_message_is_noted(tmp_path: Path) -> None:
     session = "<!-- Claude Code Session 4c1d0e6a (2026-03-01 08:00:00Z) -->\n\n"
     path = tmp_path / "x.md"

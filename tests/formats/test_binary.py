@@ -89,6 +89,11 @@ def test_a_call_of_the_sdk_without_content_is_said(tmp_path: Path) -> None:
     assert "were not captured" in " ".join(result.problem_texts("note"))
 
 
+def test_text_behind_blank_lines_is_no_protobuf(tmp_path: Path) -> None:
+    (tmp_path / "chat.jsonl").write_text("\n\n\naa\naaaaa\n")  # the first bytes could be a field of ten bytes
+    assert "ResourceSpans" not in str(outcome(tmp_path / "chat.jsonl").problems)
+
+
 @pytest.mark.parametrize("cut", [1, 7, 40])
 def test_damaged_protobuf_is_no_traceback(tmp_path: Path, cut: int) -> None:
     pytest.importorskip("opentelemetry.sdk")

@@ -70,19 +70,29 @@ def _fields(file: IO[bytes], start: int, size: int) -> list[tuple[int, int]]:
         file.seek(at)
         head = file.read(12)
         length, width = _varint(head[1:])
-        inner = head[1 + width : 2 + width]
-        if (
-            head[:1] != b"\x0a"
-            or not width
-            or length > start + size - at - 1 - width
-            or inner not in (b"\x0a", b"\x12")
-        ):
+        begins = at + 1 + width
+        fits = head[:1] == b"\x0a" and width and length <= start + size - begins
+        if not fits or not _is_resource(file, begins, length):
             return []
         places.append((at + 1 + width, length))
         at += 1 + width + length
         if len(places) > MOST_FIELDS:
             return []
     return places
+
+
+def _is_resource(file: IO[bytes], start: int, size: int) -> bool:
+    """Whether bytes are filled by the fields of ResourceSpans or ResourceLogs: resource, scopes, a schema."""
+    at, number = start, 0
+    while at < start + size:
+        file.seek(at)
+        head = file.read(12)
+        length, width = _varint(head[1:])
+        if head[:1] not in (b"\x0a", b"\x12", b"\x1a") or not width or number > MOST_FIELDS:
+            return False
+        at += 1 + width + length
+        number += 1
+    return at == start + size and size > 0
 
 
 def _varint(data: bytes) -> tuple[int, int]:

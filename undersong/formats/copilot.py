@@ -86,12 +86,23 @@ def _request(log: AgentLog, request: Any, ref: SourceRef, notes: SkipLog) -> Non
         notes.add("round of an agent that is not an object, not read", ref, missing)
     if any(each.get("toolCalls") for each in rounds):
         _rounds(log, rounds, as_object(metadata.get("toolCallResults")), ref, model, notes)
+        _note_shown(request.get("response"), rounds, ref, notes)
         last = values.string(rounds[-1].get("response"))
         shown = _text(request.get("response")) if not last else ""
         if shown and not rounds[-1].get("toolCalls"):
             log.say("assistant", shown, ref, model=model)
         return
     _parts(log, request.get("response"), ref, model, notes)
+
+
+def _note_shown(parts: Any, rounds: list[dict[str, Any]], ref: SourceRef, notes: SkipLog) -> None:
+    """Note each text of a response that stands in none of the rounds, which are read in its place."""
+    if not values.string(rounds[-1].get("response")):
+        return  # the response itself is read then
+    words = " ".join(" ".join((values.string(each.get("response")) or "").split()) for each in rounds)
+    for part in parts if isinstance(parts, list) else ():
+        if isinstance(part, dict) and part.get("kind") in _TEXT and " ".join(_text([part]).split()) not in words:
+            notes.add("text that was shown and stands in no round, not read", ref)
 
 
 def _rounds(
