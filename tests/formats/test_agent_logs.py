@@ -179,6 +179,14 @@ def test_what_a_message_leaves_open_hides_no_message_behind_it(tmp_path: Path) -
     assert result.problem_texts("note") == ["1 × time that cannot be read, taken as unknown"]
 
 
+def test_a_submission_of_an_agent_that_no_step_shows_is_noted(tmp_path: Path) -> None:
+    run = json.loads((SAMPLES / "sweagent" / "quay__tide-7.traj").read_bytes())
+    run["info"]["submission"] = "diff --git a/other.py b/other.py"
+    (tmp_path / "x.traj").write_text(json.dumps(run))
+    notes = outcome(tmp_path / "x.traj").problem_texts("note")
+    assert "1 × submission that stands in no observation, not read" in notes
+
+
 NOTES_OF_COPILOT = ["1 × part of kind 'progressTaskSerialized', read as no message"]
 
 

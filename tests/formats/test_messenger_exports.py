@@ -52,6 +52,15 @@ def test_chats_of_a_telegram_account_that_are_no_list_are_noted(tmp_path: Path, 
     assert [each.id for each in result.conversations] == ["88401", "88402"]
 
 
+def test_a_list_of_messages_that_ends_too_early_is_a_problem(tmp_path: Path) -> None:
+    text = (SAMPLES / "telegram" / "result.json").read_text()
+    first, rest = text.split('{"id": 102', 1)
+    (tmp_path / "result.json").write_text(first.rstrip() + "]\n" + '{"id": 102' + rest)
+    result = outcome(tmp_path / "result.json")
+    assert len(result.only.messages) == 1
+    assert any("around its records is not valid JSON" in each for each in result.problem_texts("record"))
+
+
 def test_the_days_of_a_slack_channel_are_one_conversation_with_names_in_place_of_ids(tmp_path: Path) -> None:
     shutil.make_archive(str(tmp_path / "export"), "zip", SAMPLES / "slack")
     for source in (SAMPLES / "slack", tmp_path / "export.zip"):

@@ -207,15 +207,28 @@ def _from_lines(source: TextSource) -> Iterator[JsonRecord | Problem]:
 
 
 def _from_document(source: TextSource, lists: frozenset[str]) -> Iterator[JsonRecord | Problem]:
-    for piece in split(source.chunks(), lists):
+    cutter, is_whole = _ElementScanner(lists), True
+    for piece in cutter.elements(source.chunks()):
         line = piece.line if piece.pointer is None else None
         ref = SourceRef(file=source.name, line=line, pointer=piece.pointer)
         if piece.fault:
+            is_whole = False
             yield Problem(what=f"element at byte {piece.offset}: {piece.fault}", where=str(ref))
             if piece.fault.startswith(CUT_OFF):
                 yield cut_off(source.name)
         else:
             yield from decoded(piece.data, ref, "element", piece.offset)
+    if is_whole and cutter.frame:
+        yield from _broken_frame(b"".join(cutter.frame), SourceRef(file=source.name))
+
+
+def _broken_frame(frame: bytes, ref: SourceRef) -> Iterator[Problem]:
+    """A Problem where what stands around the records is no JSON: some behind the damage may have been passed over."""
+    try:
+        decode(frame)
+    except RecordError as error:
+        what = f"what stands around its records {error.what.partition(' at byte')[0]}: some may have been passed over"
+        yield Problem(what=what, where=str(ref), remedy="get the file again from its origin")
 
 
 def decoded(data: bytes, ref: SourceRef, unit: str, offset: int) -> Iterator[JsonRecord | Problem]:
@@ -286,10 +299,7 @@ class JsonElement(NamedTuple):
 def split(chunks: Iterable[bytes], lists: frozenset[str] = frozenset()) -> Iterator[JsonElement]:
     """The elements of each top-level array, of the arrays under a key in ``lists`` of a top-level object, or the
     object itself. Elements that are too long, too deep or cut off come with a ``fault``."""
-    cutter = _ElementScanner(lists)
-    for chunk in chunks:
-        yield from cutter.feed(chunk)
-    yield from cutter.end()
+    return _ElementScanner(lists).elements(chunks)
 
 
 def too_deep(data: bytes) -> bool:
@@ -317,6 +327,12 @@ class _ElementScanner:
         self.base = self.consumed = 0  # offset of the chunk in the input; what of the chunk is in an earlier piece
         self.start, self.line = 0, 1  # of the piece
         self.counted, self.lines = 0, 1  # the chunk's newlines up to ``counted`` are in ``lines``
+
+    def elements(self, chunks: Iterable[bytes]) -> Iterator[JsonElement]:
+        """All elements of an input; ``frame`` is whole then."""
+        for chunk in chunks:
+            yield from self.feed(chunk)
+        yield from self.end()
 
     def feed(self, chunk: bytes) -> Iterator[JsonElement]:
         at = self.consumed = self.counted = 0

@@ -49,11 +49,20 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
     _note_prompts(value.get("history"), ref, notes)
     take = lambda step, where: _step(log, step, where, notes)  # noqa: E731
     yield from problems_of(elements(steps, ref, "trajectory"), take)
+    _note_submission(value.get("info"), steps, ref, notes)
     conversation = log.conversation("sweagent")
     if conversation is not None:
         yield conversation
     else:
         notes.add(values.EMPTY, ref)
+
+
+def _note_submission(info: Any, steps: list[Any], ref: SourceRef, notes: SkipLog) -> None:
+    """Note a submission that no step shows."""
+    text = values.string(info.get("submission")) if isinstance(info, dict) else None
+    observed = (values.string(step.get("observation")) for step in steps if isinstance(step, dict))
+    if text and text.strip() and not any(text.strip() in one for one in observed if one):
+        notes.add("submission that stands in no observation, not read", inside(ref, "info", "submission"))
 
 
 def _task(value: Mapping[str, Any]) -> tuple[str, tuple[str | int, ...]]:
