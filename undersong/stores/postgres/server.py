@@ -241,11 +241,14 @@ class PostgresDatabase(SQLDatabase):
     def _make(self) -> None:
         if self._read_only:
             raise StoreError("there is no such store", where=self.where, remedy="run `undersong audit` first")
-        with self._db.transaction(WRITE):
-            self._db.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
-            if self.version() is None:
-                self._db.execute("CREATE SCHEMA undersong")
-                self._db.run_file(SCHEMA)
+        self._db.execute("SELECT pg_advisory_lock(?)", (_MAKING,))  # before the transaction: within it, a backend may
+        try:  # still remember that the schema is missing, after waiting for another that made it
+            with self._db.transaction(WRITE):
+                if self.version() is None:
+                    self._db.execute("CREATE SCHEMA undersong")
+                    self._db.run_file(SCHEMA)
+        finally:
+            self._db.execute("SELECT pg_advisory_unlock(?)", (_MAKING,))
 
     @contextmanager
     def _writing(self) -> Iterator[ServerConnection]:
