@@ -36,10 +36,11 @@ PRIVATE = re.compile(  # words of the program, or of ours, that nobody outside k
     r"sovereignty|context vector|upgrades?|hash|manifest|heads?|triage)\b"
 )
 QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"", re.DOTALL)
-FILE = re.compile(r"(?m)^  \S.*?: (?=\d|not read|nothing found)")  # the name of a file, before what became of it
+FILE = re.compile(r"(?m)^  \S.*?: (?=\d|not read|no lead|nothing stands out)")  # the name of a file, before what became of it
 NUMBER = re.compile(r"(?<![\w.$#-])\d[\d,.]*\d|(?<![\w.$#-])\d")
 TITLED = re.compile(
-    r"No finding and no lead\.|(?:No finding, )?(?:\d+ findings?|\d+ leads?)(?: and \d+ leads?)? to look at:"
+    r"Nothing stands out|\d+ turns? noted, none of which stands out|\d+ moments? to look at; |"
+    r"\d+ findings?(?: and \d+ leads?)? to look at:"
 )
 
 

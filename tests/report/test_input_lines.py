@@ -31,7 +31,7 @@ def test_each_of_several_files_gets_a_line_that_says_what_became_of_it(undersong
     assert lines[at + 1 : at + 4] == [
         "  admits.txt: 1 finding in 4 messages",
         "  empty.json: not read: is empty",
-        "  clean.txt: nothing found in 3 messages",
+        "  clean.txt: nothing stands out in 3 messages",
     ]
 
 
@@ -50,7 +50,7 @@ def test_one_file_that_was_read_needs_no_line_and_of_many_the_rest_is_counted(un
     for number in range(1, 15):
         Path(f"logs/{number:02}.txt").write_text(CLEAN.replace("door", f"door {number}"), encoding="utf-8")
     out = undersong("audit", "logs", "--no-store").out
-    assert "  and 3 more files: 3 with nothing found" in out
+    assert "  and 3 more files: 3 in which nothing stands out" in out
 
 
 def test_a_report_lists_the_files_as_the_terminal_does(undersong: Undersong) -> None:
@@ -61,5 +61,5 @@ def test_a_report_lists_the_files_as_the_terminal_does(undersong: Undersong) -> 
     assert "2 files: what was found in each" in page
     assert "<li>a&lt;b&gt;.txt: 1 finding in 4 messages</li>" in page
     assert (
-        "clean\\.txt: nothing found in 3 messages" in markdown or "clean.txt: nothing found in 3 messages" in markdown
+        "clean\\.txt: nothing stands out in 3 messages" in markdown or "clean.txt: nothing stands out in 3 messages" in markdown
     )

@@ -17,6 +17,7 @@ from undersong.patterns.significance.confidence import reference_figures
 from undersong.report.narrative import certainty_words
 from undersong.report.opening import points_of
 from undersong.report.opening_sentences import sentences
+from undersong.report.opening_title import look_title
 from undersong.report.sureness import sure_words
 
 Make = Callable[..., tuple[Case, list[Row]]]
@@ -97,6 +98,7 @@ def test_a_label_of_a_conversation_is_one_point_and_other_conversations_come_bef
 def test_an_answer_to_a_question_that_leads_is_not_on_the_first_screen() -> None:
     case = screen(turns("airline", ("epistemic_instability", 0.98), title="Answers a question that leads"))
     assert points_of(case) == ()
+    assert look_title(case, ()) == "1 turn noted, none of which stands out, since no judge read it"
 
 
 def test_what_wording_alone_suggests_is_worded_so() -> None:
@@ -115,7 +117,7 @@ def test_talk_about_the_universe_is_no_claim_of_work_and_the_figures_agree(under
     Path("talk.json").write_text(json.dumps(talk), encoding="utf-8")
     ran = undersong("audit", "talk.json", "--profile", "companion", "--out", "out")
     markdown = Path("out/forensic_audit_report.md").read_text(encoding="utf-8")
-    assert ran.out.startswith("No finding and no lead.")
+    assert ran.out.startswith("Nothing stands out, but ")
     assert not re.search(r"of \d+ claims?", ran.out + markdown)
 
 

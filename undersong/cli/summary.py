@@ -41,8 +41,9 @@ from undersong.report.narrative import (
     unassessed_words,
 )
 from undersong.report.opening import every_point, let_go, more_points, points_of
-from undersong.report.opening_choice import Point, look_title
+from undersong.report.opening_choice import Point
 from undersong.report.opening_sentences import sentences
+from undersong.report.opening_title import look_title
 from undersong.report.sequence_words import sequence_words
 from undersong.report.work_view import duration_words, work_view
 
@@ -56,7 +57,7 @@ def summary(
     """
     points, files = points_of(case), input_lines(case, every_point(case))
     return {
-        "look_title": look_title([point.state for point in points]),
+        "look_title": look_title(case, points),
         "look": [
             {name: getattr(point, name) for name in point.__struct_fields__}
             | {"open": _open_command(case, explain, point)}

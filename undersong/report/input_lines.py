@@ -12,6 +12,7 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, InputFile
 from undersong.report.opening_choice import Point
+from undersong.report.opening_title import noted_turns
 
 Outcome = Literal["finding", "lead", "clean", "unread"]
 ORDER: tuple[Outcome, ...] = ("finding", "lead", "unread", "clean")  # in which files are listed
@@ -32,6 +33,7 @@ def input_lines(case: Case, points: Iterable[Point]) -> tuple[FileOutcome, ...]:
     ``points`` is all that there is to look at, not only what a first screen names.
     """
     names = {each.name for each in case.inputs}
+    noted = Counter[str]()
     files = {(message.conversation, message.id): _input_of(message.source_ref.file, names) for message in case.cited
              if message.source_ref is not None}  # fmt: skip
     homes = {conversation: file for (conversation, _), file in files.items()}
@@ -40,8 +42,10 @@ def input_lines(case: Case, points: Iterable[Point]) -> tuple[FileOutcome, ...]:
         file = files.get((point.conversation, point.message_id)) or homes.get(point.conversation)
         if file is not None:
             counts.setdefault(file, Counter())["lead" if point.state == "lead" else "finding"] += 1
+    for session in case.sessions:
+        noted[homes.get(session.conversation, "")] += noted_turns(session)
     unread = {problem.where: problem.what for problem in case.problems if problem.kind == "file"}
-    lines = [_line(each, counts.get(each.name, Counter()), unread.get(each.name, "")) for each in case.inputs]
+    lines = [_line(each, counts.get(each.name, Counter()), noted[each.name], unread.get(each.name, "")) for each in case.inputs]
     return tuple(sorted(lines, key=lambda line: ORDER.index(line.outcome)))
 
 
@@ -67,15 +71,16 @@ REST: dict[Outcome, str] = {
     "finding": "with findings",
     "lead": "with leads",
     "unread": "not read",
-    "clean": "with nothing found",
+    "clean": "in which nothing stands out",
 }
 
 
-def _line(file: InputFile, counts: Counter[str], why: str) -> FileOutcome:
+def _line(file: InputFile, counts: Counter[str], noted: int, why: str) -> FileOutcome:
     if not file.messages:
         return FileOutcome(file.name, "unread", f"not read: {why or 'no message in it'}")
     size = counted(file.messages, "message")
     parts = [counted(counts[noun], noun) for noun in ("finding", "lead") if counts[noun]]
     outcome: Outcome = "finding" if counts["finding"] else "lead" if counts["lead"] else "clean"
+    nothing = f"no lead, {counted(noted, 'turn')} noted" if noted else "nothing stands out"
     lost = f", {counted(file.skipped, 'record')} not read" if file.skipped else ""
-    return FileOutcome(file.name, outcome, f"{', '.join(parts) or 'nothing found'} in {size}{lost}")
+    return FileOutcome(file.name, outcome, f"{', '.join(parts) or nothing} in {size}{lost}")

@@ -39,16 +39,6 @@ class Point(msgspec.Struct, frozen=True):
     decided: tuple[str, ...] = ()
 
 
-def look_title(states: Sequence[State]) -> str:
-    """What a first screen names, in the words that stand beside each: ``1 finding and 2 leads to look at``."""
-    if not states:
-        return "No finding and no lead"
-    leads = sum(state == "lead" for state in states)
-    findings = counted(len(states) - leads, "finding") if len(states) > leads else ""
-    parts = [part for part in (findings, counted(leads, "lead") if leads else "") if part]
-    return f"{'' if findings else 'No finding, '}{' and '.join(parts)} to look at"
-
-
 def chosen_points(sources: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
     """OF_A_KIND of each source in their order, then the rest; of hints other conversations before more of one."""
     ordered = [point for source in sources for point in source[:OF_A_KIND]]

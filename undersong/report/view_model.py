@@ -21,8 +21,9 @@ from undersong.report.headline import ReportTexts, words_for
 from undersong.report.input_lines import input_lines, listed
 from undersong.report.narrative import basis_words, moment_label
 from undersong.report.opening import LetGo, every_point, let_go, more_points, points_of
-from undersong.report.opening_choice import Point, look_title
+from undersong.report.opening_choice import Point
 from undersong.report.opening_sentences import sentences
+from undersong.report.opening_title import look_title
 from undersong.report.order import (
     DEDUCTION_LEVEL,
     FLAG,
@@ -102,7 +103,7 @@ class ReportView:
     @property
     def look_title(self) -> str:
         """What the first screen names, by state."""
-        return look_title([shown.point.state for shown in self.points])
+        return look_title(self.case, [shown.point for shown in self.points])
 
     @property
     def more(self) -> int:

@@ -1,0 +1,52 @@
+"""The title of a first screen: what there is to look at. It never sounds like an all-clear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from undersong.core.text import counted
+from undersong.models import Case, SessionVerdict, by_pattern
+from undersong.report.opening_choice import Point
+
+OFFLINE = "offline"  # the judge that ships: it counts words and reads nothing
+TO_READ = ("smoking_gun", "conduct", "candidate")  # kinds of noted turns that a person may want to read
+
+
+def look_title(case: Case, points: Sequence[Point]) -> str:
+    """``1 finding and 2 leads to look at``; without a finding or anything at all, why that is no all-clear."""
+    leads = sum(point.state == "lead" for point in points)
+    findings = len(points) - leads
+    if findings:
+        others = f" and {counted(leads, 'lead')}" if leads else ""
+        return f"{counted(findings, 'finding')}{others} to look at"
+    if leads:
+        none = "it is no finding" if leads == 1 else "nothing here is a finding"
+        return f"{counted(leads, 'moment')} to look at; {none}{_since(case)}"
+    turns = sum(map(noted_turns, case.sessions))
+    if turns:
+        return f"{counted(turns, 'turn')} noted, none of which stands out{_since(case)}"
+    return f"Nothing stands out{_not_looked_for(case)}"
+
+
+def noted_turns(session: SessionVerdict) -> int:
+    """The turns of a session that something is noted at, which a person may want to read."""
+    return len({item.position for item in session.moments if item.kind in TO_READ and item.quotes})
+
+
+def is_read(case: Case) -> bool:
+    """Whether a judge that reads was asked about any of it."""
+    return bool(case.sequences) or any(set(session.judges) - {OFFLINE} for session in case.sessions)
+
+
+def _since(case: Case) -> str:
+    work = bool(case.sessions) and all(session.profile == "coding" for session in case.sessions)
+    return "" if work or is_read(case) else ", since no judge read it"
+
+
+def _not_looked_for(case: Case) -> str:
+    """The patterns that were not looked for, without a judge."""
+    patterns = by_pattern(case.outcomes)
+    missing = sum(each.status == "not_applicable" for each in patterns)
+    if is_read(case) or not missing:
+        return ""
+    return f", but {missing} of {counted(len(patterns), 'pattern')} were not looked for, since no judge read it"
