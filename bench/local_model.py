@@ -21,7 +21,6 @@ from pathlib import Path
 
 from undersong.judges.ledger import SQLiteLedger
 from undersong.judges.limits import RunLimits
-from undersong.judges.llm.prompt_fingerprint import questions_hash
 from undersong.judges.llm.providers.openai import parse_completion
 from undersong.judges.protocol import Question, open_judge
 from undersong.models import Message, Route, Scan
@@ -61,7 +60,7 @@ def main() -> None:
                 print(f"  marks {json.dumps(evaluation.traits)}")
                 rejected = evaluation.reading.rejected if evaluation.reading else {}
                 print(f"  {len(evaluation.indicators)} indicators, rejected {rejected}", flush=True)
-        for paid in ledger.all([name], questions_hash()):
+        for paid in ledger.all([name]):
             print(f"\nattempt {paid.attempt}: {parse_completion(paid.body).text[:400]}")
         del server
 

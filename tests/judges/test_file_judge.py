@@ -108,3 +108,20 @@ def test_what_is_no_answer_is_named_with_its_line(undersong: Undersong, audit: l
     ran = undersong(*audit)
     assert ran.code != 0 or "answers-" in ran.err
     assert f"answers-{name}.jsonl:2" in ran.err + ran.out
+
+
+def test_an_export_holds_the_answers_about_sequences_and_replays_them(undersong: Undersong, audit: list[str]) -> None:
+    undersong(*audit)
+    put([{"id": line["id"], "answer": answer(line["question"])} for line in questions()])
+    undersong(*audit)
+    ran = undersong("judge", "export", "--judge", "file:asked", "--out", "kept.replay")
+    assert ran.code == 0, ran.err
+    assert ran.err.splitlines() == ["2 answers of file:asked: 2 about whole sequences"]
+    undersong("audit", "talk.jsonl", "--judge", "replay:kept.replay", "--read", "sequences", "--out", "again")
+    (finding,) = map(json.loads, Path("again/findings.jsonl").read_text().splitlines())
+    assert finding["pattern"] == "love_bombing"
+    other = undersong("judge", "export", "--judge", "file:elsewhere")
+    assert other.err.splitlines() == [
+        "0 answers of file:elsewhere",
+        "  left out: 2 answers of other judges: file:asked (2)",
+    ]

@@ -15,7 +15,6 @@ from tests.judges.dialogue import question
 from tests.judges.tiny_llm import serve, write_model
 from undersong.judges.ledger import SQLiteLedger
 from undersong.judges.limits import CUT, LedgerEntry, MemoryLedger, RunLimits
-from undersong.judges.llm.prompt_fingerprint import questions_hash
 from undersong.judges.llm.prompts import shipped_prompts
 from undersong.judges.llm.providers.anthropic import parse_completion as of_anthropic
 from undersong.judges.llm.providers.openai import parse_completion
@@ -46,7 +45,7 @@ def test_an_audit_by_a_local_model_gets_answers_of_the_asked_form_and_counts_the
     ran = undersong("audit", "talk.jsonl", "--judge", spec, "--all", "--json", "--no-chance", "--timeout", "600")
     assert ran.code == (0 if answered() else 4), ran.err
     with SQLiteLedger(Path("undersong-report.db")) as ledger:
-        paid = list(ledger.all([spec], questions_hash()))
+        paid = list(ledger.all([spec]))
     assert paid
     for paid_answer in paid:  # a model that knows nothing may miss the control question; the form it cannot miss
         raw = parse_completion(paid_answer.body).text
@@ -110,7 +109,5 @@ def test_an_audit_puts_a_flagged_place_to_a_local_model_and_keeps_what_it_said(
     assert answer["state"] in ("scored", "failed")  # a model that knows nothing may miss the control question
     assert answer["usage"]["input"] > 0 < answer["usage"]["output"]
     with SQLiteLedger(Path("undersong-report.db")) as ledger:
-        assert [each.depth for each in ledger.all([spec], questions_hash())].count("confirm") == answer["usage"][
-            "calls"
-        ]
+        assert [each.depth for each in ledger.all([spec])].count("confirm") == answer["usage"]["calls"]
     assert undersong("verify", "undersong-report", "talk.jsonl").code == 0

@@ -71,21 +71,26 @@ def train(labels: Path, out: Path, seed: int) -> None:
 @click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="Which holds them.")
 @click.option("--out", default="-", show_default=True, metavar="FILE", help="Where they go.")
 def export(judge: str, store: str, out: str) -> None:
-    """Write every answer that a store keeps of a judge, raw, under the prompts of this version."""
+    """Write every answer that a store keeps of a judge, raw: about messages, flagged places and whole sequences.
+
+    What was asked under other prompts than those of this version, or under rules that do not ship, is written too and
+    counted; what is left out is said with its reason.
+    """
     from undersong.judges.ledger import open_ledger
     from undersong.judges.llm.model_spec import model_specs
     from undersong.judges.llm.prompt_fingerprint import questions_hash
     from undersong.judges.llm.providers.replay import replay_lines
+    from undersong.pipeline.answer_counts import AnswerCounts
 
-    check_store(store)
+    check_existing(store)
     check_targets([store], out)
-    names = [spec.name for spec in model_specs(judge)]
-    count = -1  # the first line is the header
+    counts = AnswerCounts([spec.name for spec in model_specs(judge)])
     with open_ledger(store) as ledger, output(out) as file:
-        for line in replay_lines(judge, questions_hash(), ledger.all(names, questions_hash())):
+        for line in replay_lines(judge, questions_hash(), counts.counting(ledger.all(counts.judges))):
             file.write(line)
-            count += 1
-    click.echo(f"{count:,} answers of {judge}", err=True)
+        others = ledger.counts()
+    for sentence in counts.sentences(judge, others):
+        _announced(sentence)
 
 
 @command.command("forget", short_help="Have questions asked again whose answers could not be used.")

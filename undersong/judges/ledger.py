@@ -106,13 +106,18 @@ class SQLLedger:
             for number, answer in enumerate(answers, first):
                 db.execute(_INSERT, msgspec.structs.astuple(msgspec.structs.replace(answer, attempt=number)))
 
-    def all(self, judges: Iterable[str], prompt_hash: str) -> Iterator[LedgerEntry]:
-        """Every kept answer of these judges under a prompt, in the order of their keys."""
+    def all(self, judges: Iterable[str]) -> Iterator[LedgerEntry]:
+        """Every kept answer of these judges, whatever it was asked, in the order of their keys."""
         for judge in sorted(set(judges)):
             with self._translated():
-                query = f"{_SELECT} WHERE judge = ? AND prompt_hash = ? AND attempt <> ? ORDER BY key, attempt"
-                rows = self._db.execute(query, (judge, prompt_hash, FAILED))
-                yield from map(_paid, rows)
+                query = f"{_SELECT} WHERE judge = ? AND attempt <> ? ORDER BY key, attempt"
+                yield from map(_paid, self._db.execute(query, (judge, FAILED)))
+
+    def counts(self) -> dict[str, int]:
+        """Judge → how many answers of it are kept."""
+        with self._translated():
+            query = "SELECT judge, COUNT(*) FROM paid WHERE attempt <> ? GROUP BY judge ORDER BY judge"
+            return {judge: count for judge, count in self._db.execute(query, (FAILED,))}
 
     def sizes(self, judge: str, prompt_hash: str, most: int) -> list[tuple[str, int, int, int]]:
         """(depth, bytes of the user part, tokens in, tokens out) of the first answers of a judge that were kept."""
