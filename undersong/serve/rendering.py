@@ -19,6 +19,7 @@ from undersong.report.claims_view import WORDS
 from undersong.report.opening_sentences import sentences
 from undersong.report.render.pages import TEMPLATES as REPORT_TEMPLATES
 from undersong.report.render.pages import own_text
+from undersong.report.render.template_cache import TemplateCache
 from undersong.report.sureness import likelihood, sure_words
 
 HERE = Path(__file__).parent
@@ -68,6 +69,7 @@ def environment() -> jinja2.Environment:
     made.globals |= {function.__name__: function for function in functions}
     made.globals |= {"levels": LEVELS, "sections": SECTIONS, "negative_traits": NEGATIVE_TRAITS, "claim_words": WORDS}
     made.globals |= {"point_states": sentences().states}
+    made.bytecode_cache = TemplateCache("serve", made.filters.values())
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from math import isinf
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Scope = Literal["partition", "agent", "others"]
 SCOPES: tuple[Scope, ...] = ("partition", "agent", "others")
 _GRAMMARS = Path(__file__).parent
+EXPRESSIONS = "grammar.lark"
 _HOURS = {"day": 24.0, "hour": 1.0}
 _LONGEST = 4000  # characters of one expression
 _MOST_ROWS = 1_000_000_000  # of one window: more than any history has, and safe in 64 bits
@@ -146,18 +147,15 @@ Node: TypeAlias = (
 )  # fmt: skip
 
 
+@lru_cache(maxsize=4096)  # variants of a rule share most of their expressions; trees cannot be changed
 def parse(text: str) -> Node:
     """The tree of an expression; raises ExpressionError with the place where reading stopped."""
-    from lark.exceptions import VisitError
-
-    try:
-        return Builder().transform(parse_with("grammar.lark", text))
-    except VisitError as error:
-        raise ExpressionError(str(error.orig_exc)) from error
+    tree: Node = parse_with(EXPRESSIONS, text)
+    return tree
 
 
 def parse_with(grammar: str, text: str) -> Any:
-    """The parse tree of ``text`` under one of the grammar files beside this module."""
+    """``text`` under one of the grammar files beside this module: an expression's own tree, else the parse tree."""
     from lark.exceptions import UnexpectedInput
 
     if len(text) > _LONGEST:
@@ -184,7 +182,8 @@ def _nesting(text: str) -> Iterator[int]:
 def _parser(grammar: str) -> Lark:
     from lark import Lark
 
-    return Lark((_GRAMMARS / grammar).read_text(encoding="utf-8"), parser="lalr")
+    builder = Builder() if grammar == EXPRESSIONS else None  # it builds while the text is read
+    return Lark((_GRAMMARS / grammar).read_text(encoding="utf-8"), parser="lalr", transformer=builder)
 
 
 def children(node: Node) -> list[Node]:

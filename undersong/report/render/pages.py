@@ -26,6 +26,7 @@ from undersong.report import (
     work_view,
 )
 from undersong.report.opening_sentences import sentences
+from undersong.report.render.template_cache import TemplateCache
 from undersong.report.sequence_words import reading_options
 from undersong.report.view_model import ReportView
 
@@ -59,6 +60,7 @@ def environment() -> jinja2.Environment:
     )  # fmt: skip
     made.globals |= {function.__name__: function for function in functions}
     made.globals["levels"] = LEVELS
+    made.bytecode_cache = TemplateCache("html", made.filters.values())
     return made
 
 
@@ -77,6 +79,7 @@ def markdown_environment() -> jinja2.Environment:
         "label": escape.label,
         "sparkline": escape.sparkline,
     }
+    made.bytecode_cache = TemplateCache("markdown", made.filters.values())
     return made
 
 
