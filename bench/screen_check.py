@@ -36,7 +36,9 @@ PRIVATE = re.compile(  # words of the program, or of ours, that nobody outside k
     r"sovereignty|context vector|upgrades?|hash|manifest|heads?|triage)\b"
 )
 QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"", re.DOTALL)
-FILE = re.compile(r"(?m)^  \S.*?: (?=\d|not read|no lead|nothing stands out)")  # the name of a file, before what became of it
+FILE = re.compile(  # the name of a file, before what became of it
+    r"(?m)^  \S.*?: (?=\d|not read|no lead|nothing stands out)"
+)
 NUMBER = re.compile(r"(?<![\w.$#-])\d[\d,.]*\d|(?<![\w.$#-])\d")
 TITLED = re.compile(
     r"Nothing stands out|\d+ turns? noted, none of which stands out|\d+ moments? to look at; |"

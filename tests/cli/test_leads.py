@@ -43,7 +43,9 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     audited = undersong("audit", export, "--no-chance")
     assert audited.code == 0
     ranked = stored()
-    assert audited.out.startswith("2 moments to look at; nothing here is a finding, since no judge read it:\n\n1. Jonas Berg asks for money (turn 6)")
+    title, _, points = audited.out.partition("\n\n")
+    assert title == "2 moments to look at; nothing here is a finding, since no judge read it:"
+    assert points.startswith("1. Jonas Berg asks for money (turn 6)")
     assert "\n2. Read “c0”: In its wording, what Jonas Berg writes" in audited.out
     assert "Lead. Words were counted, and what they mean was not read." in audited.out
     assert len(ranked) == 20
@@ -114,7 +116,8 @@ def test_where_nobody_stands_out_one_line_says_so(undersong: Undersong) -> None:
     Path("calm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     audited = undersong("audit", "calm.jsonl", "--no-chance")
     ran = undersong("leads", str(REPORT))
-    assert audited.out.startswith("Nothing stands out, but 26 of 28 patterns were not looked for, since no judge read it.")
+    title = "Nothing stands out, but 26 of 28 patterns were not looked for, since no judge read it."
+    assert audited.out.startswith(title)
     assert ran.out.splitlines() == [
         "By what was counted no agent stands out enough to be named first. That is no proof of absence. "
         "2 agents with three messages or more."

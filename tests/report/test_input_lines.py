@@ -60,6 +60,4 @@ def test_a_report_lists_the_files_as_the_terminal_does(undersong: Undersong) -> 
     page, markdown = (Path("out", name).read_text("utf-8") for name in ("report.html", "forensic_audit_report.md"))
     assert "2 files: what was found in each" in page
     assert "<li>a&lt;b&gt;.txt: 1 finding in 4 messages</li>" in page
-    assert (
-        "clean\\.txt: nothing stands out in 3 messages" in markdown or "clean.txt: nothing stands out in 3 messages" in markdown
-    )
+    assert "clean.txt: nothing stands out in 3 messages" in markdown.replace("\\", "")

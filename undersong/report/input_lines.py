@@ -45,7 +45,10 @@ def input_lines(case: Case, points: Iterable[Point]) -> tuple[FileOutcome, ...]:
     for session in case.sessions:
         noted[homes.get(session.conversation, "")] += noted_turns(session)
     unread = {problem.where: problem.what for problem in case.problems if problem.kind == "file"}
-    lines = [_line(each, counts.get(each.name, Counter()), noted[each.name], unread.get(each.name, "")) for each in case.inputs]
+    lines = [
+        _line(file, counts.get(file.name, Counter()), noted[file.name], unread.get(file.name, ""))
+        for file in case.inputs
+    ]
     return tuple(sorted(lines, key=lambda line: ORDER.index(line.outcome)))
 
 
