@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Undersong
-from undersong.cli.configuration import PARAMETERS, project_file, settings_here
+from undersong.cli.configuration import PARAMETERS, project_file, settings_here, settings_of
 from undersong.errors import UsageError
 
 DOC = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -50,6 +50,13 @@ def test_settings_are_looked_for_up_to_the_root_of_the_repository_and_not_above(
     assert held(inner) == {"gates.fail_under": 60}
     (tmp_path / "repo" / ".git").mkdir()
     assert held(inner) == {}
+
+
+def test_a_gate_for_ways_round_a_check_is_none_of_commands_that_see_scores_alone(tmp_path: Path) -> None:
+    (tmp_path / "undersong.toml").write_text("[gates]\nfail_on = 'bypass'\n")
+    settings = settings_here(tmp_path)
+    assert [each.value for each in settings_of(settings, "audit", {"fail_on"})] == ["bypass"]
+    assert settings_of(settings, "detect", {"fail_on"}) == ()
 
 
 def test_the_projects_file_goes_before_the_persons(tmp_path: Path, no_settings_of_ones_own: Path) -> None:

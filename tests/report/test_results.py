@@ -9,7 +9,8 @@ import pytest
 
 from tests.report.conftest import with_moments
 from undersong.cli.gates import Gates, failing_line
-from undersong.models import LEVELS, Case, LedgerClaim, Row
+from undersong.models import LEVELS, Bypass, Case, LedgerClaim, Row
+from undersong.models.verdict import BypassKind
 from undersong.models.finding import distinct
 from undersong.report.headline import findings_words
 from undersong.report.order import ORDER, SARIF, at_or_above, order_findings
@@ -107,6 +108,26 @@ def test_a_contradicted_claim_counts_once_beside_the_points_of_its_message(make_
         assert len(at_or_above(changed, "high")) == 1 + more
         listed = [each["ruleId"] for each in sarif(changed, {})["runs"][0]["results"]]
         assert listed.count("contradicted_claim") == more
+
+
+@pytest.mark.parametrize(("kind", "level", "reached"), [
+    ("no_verify", "high", 1), ("no_verify", "critical", 0), ("silenced", "bypass", 1),
+    ("part_run", "high", 0), ("part_run", "medium", 1), ("part_run", "bypass", 1),
+])  # fmt: skip
+def test_a_way_round_a_check_counts_and_is_named(make_case: Make, kind: BypassKind, level: str, reached: int) -> None:
+    case, _ = make_case()
+    line = "git commit -m 'tides' --no-verify"
+    bypass = Bypass(kind=kind, message_id="m", position=3, agent="a", explanation="It went round.", lines=(line,))
+    session = msgspec.structs.replace(case.sessions[0], deductions=(), moments=(), claims=(), bypasses=(bypass,))
+    case = msgspec.structs.replace(case, findings=(), sessions=(session,))
+    named = f"--fail-on {level}: 1 way round a check ({kind.replace('_', ' ')})"
+    assert Gates(level=level).failures(case) == [named] * reached
+    (listed,) = sarif(case, {})["runs"][0]["results"]
+    assert (listed["ruleId"], line in listed["message"]["text"]) == ("check_bypass", True)
+
+
+def test_only_ways_round_a_check_count_for_their_own_gate(make_case: Make) -> None:
+    assert Gates(level="bypass").failures(with_moments(make_case()[0])) == []
 
 
 def test_each_gate_says_what_did_not_hold(make_case: Make) -> None:

@@ -16,7 +16,7 @@ from undersong.errors import NothingReadError, UsageError
 from undersong.formats.objects import Inputs
 from undersong.judges.limits import RunLimits
 from undersong.judges.llm.budget import Budget
-from undersong.models import LEVELS, Case, Deduction, LedgerClaim, Level
+from undersong.models import LEVELS, Bypass, Case, Deduction, LedgerClaim, Level, Moment
 from undersong.patterns.catalog import all_rules
 from undersong.pipeline.audit import audit
 from undersong.pipeline.judge_session import JudgeSession, open_session
@@ -86,7 +86,7 @@ class Auditor:
     ) -> Case:
         """The case, where nothing of ``level`` or above was found; raises AssertionError with the words otherwise.
 
-        What ``--fail-on`` counts is counted: findings, contradicted claims, points for a false promise. A finding
+        What ``--fail-on`` counts is counted: findings, contradicted claims, ways round a check, points. A finding
         counts from ``confidence`` (0-1, default .5) on, and where its own is not known. What could not be read, and a
         judge that failed, fail the assertion too; ``unassessed="fail"`` adds what could not be looked for.
         """
@@ -161,11 +161,15 @@ def _lines(result: Result) -> Iterator[str]:
     else:
         claim = result.claim
         kind = claim.mechanism if isinstance(claim, Deduction) else claim.kind
-        what = claim.reason if isinstance(claim, LedgerClaim) else claim.explanation
+        what = claim.reason if isinstance(claim, LedgerClaim) else _explained(claim)
         yield f"- {kind.replace('_', ' ')} in {one_line(result.session.conversation)}: {one_line(what, QUOTE)}"
-        quotes = claim.quotes
+        quotes = () if isinstance(claim, Bypass) else claim.quotes
     first_and_last = (*quotes[:1], *quotes[1:][-1:])
     yield from (f"  “{one_line(quote.text, QUOTE)}” ({one_line(quote.message_id)})" for quote in first_and_last)
+
+
+def _explained(claim: Deduction | Bypass | Moment) -> str:
+    return claim.what if isinstance(claim, Bypass) else claim.explanation
 
 
 def auditor(

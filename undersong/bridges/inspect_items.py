@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from undersong.bridges.auditor import Auditor, auditor
 from undersong.core.sanitize import one_line, visible
 from undersong.errors import NothingReadError
-from undersong.models import Case, Deduction, LedgerClaim, Level, Quote
+from undersong.models import Bypass, Case, Deduction, LedgerClaim, Level, Quote
 from undersong.report.coverage import coverage_of
 from undersong.report.narrative import certainty_words
 from undersong.report.order import FindingResult, Result, at_or_above
@@ -103,6 +103,8 @@ def _sample_result(result: Result, cites: dict[str, str]) -> SampleResult:
     claim = result.claim
     if isinstance(claim, LedgerClaim):
         name, what, facts = "contradicted_claim", claim.reason, {"state": claim.state, "kind": claim.kind}
+    elif isinstance(claim, Bypass):
+        return SampleResult("check_bypass", visible(claim.what), (claim.message_id,), {"kind": claim.kind})
     elif isinstance(claim, Deduction):
         name, what, facts = claim.mechanism, claim.explanation, {"points": claim.points, "kind": claim.kind}
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import click
 import msgspec
@@ -38,7 +38,7 @@ class BudgetSettings(SettingsTable, frozen=True, kw_only=True):
 class GateSettings(SettingsTable, frozen=True, kw_only=True):
     """``[gates]``: when an audit ends with exit code 1."""
 
-    fail_on: Level | None = None
+    fail_on: Level | Literal["bypass"] | None = None
     fail_confidence: float | None = None
     fail_under: int | None = None
     fail_on_unassessed: bool | None = None
@@ -87,6 +87,7 @@ PARAMETERS = {  # key → the parameters of the commands that it is the default 
     "redaction.names_file": ("names_file",),
 }
 PASSED_OVER = {"watch": ("judge",)}  # a watch of rows has no judge, and one of messages spends without an end
+WITHOUT_SESSIONS = ("detect", "sweep")  # they see scores, and no check that could be passed by
 PATHS = ("rules", "redaction.names_file")  # relative to the folder of their file
 
 
@@ -108,6 +109,8 @@ def settings_here(folder: Path, own: Path | None = None) -> tuple[Setting, ...]:
 
 def settings_of(settings: tuple[Setting, ...], command: str, parameters: set[str]) -> tuple[Setting, ...]:
     """The settings that a command with these parameters has an option for."""
+    if command in WITHOUT_SESSIONS:
+        settings = tuple(each for each in settings if (each.key, each.value) != ("gates.fail_on", "bypass"))
     passed_over = PASSED_OVER.get(command, ())
     return tuple(each for each in settings if each.key not in passed_over and parameters & set(PARAMETERS[each.key]))
 

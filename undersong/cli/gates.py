@@ -13,20 +13,23 @@ import msgspec
 from undersong.cli.options import NumberRange
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name
-from undersong.models import LEVELS, Case, Deduction, LedgerClaim
+from undersong.models import LEVELS, Bypass, Case, Deduction, LedgerClaim
+from undersong.models.verdict import BYPASS
 
 if TYPE_CHECKING:
     from undersong.report.order import Result
 
 F = TypeVar("F", bound=Callable[..., Any])
 SHOWN = 5  # sessions that a gate names
+PLURALS = {"way round a check": "ways round a check"}
 
 
 class Gates(msgspec.Struct, frozen=True, kw_only=True):
     """What a run has to hold to; None and False: not asked for.
 
-    ``level`` with ``confidence`` is about findings, points taken and contradicted claims, ``score`` (0-100) about every
-    session that has one, ``unassessed`` about what could not be looked for.
+    ``level`` with ``confidence`` is about findings, points taken, contradicted claims and ways round a check, or about
+    these alone (``BYPASS``); ``score`` (0-100) about every session that has one, ``unassessed`` about what could not be
+    looked for.
     """
 
     level: str | None = None
@@ -66,6 +69,11 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
 level_option = click.option(
     "--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above."
 )
+level_or_bypass_option = click.option(
+    "--fail-on",
+    type=click.Choice((*LEVELS, BYPASS)),
+    help="Exit with 1 at a result of this level or above, or at any way round a check (bypass).",
+)
 confidence_option = click.option(
     "--fail-confidence",
     type=NumberRange(0, 1),
@@ -96,7 +104,7 @@ def gate_options(function: F) -> F:
             "--fail-under", type=click.IntRange(0, 100), metavar="SCORE", help="Exit with 1 at a session below this."
         ),
         confidence_option,
-        level_option,
+        level_or_bypass_option,
     ):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
@@ -108,7 +116,7 @@ def failing_line(results: Iterable[Result], level: str, confidence: float | None
     for result in results:
         noun, name = _kind(result)
         kinds.setdefault(noun, Counter())[name] += 1
-    parts = (f"{counted(names.total(), noun)} ({_times(names)})" for noun, names in kinds.items())
+    parts = (f"{counted(names.total(), noun, PLURALS.get(noun))} ({_times(names)})" for noun, names in kinds.items())
     gate = f"--fail-on {level}" + (f" --fail-confidence {confidence:g}" if confidence is not None else "")
     return f"{gate}: {', '.join(parts)}"
 
@@ -122,6 +130,8 @@ def _kind(result: Result) -> tuple[str, str]:
         return "deduction", mechanism_name(result.claim.mechanism)
     if isinstance(result.claim, LedgerClaim):
         return "contradicted claim", result.claim.kind
+    if isinstance(result.claim, Bypass):
+        return "way round a check", mechanism_name(result.claim.kind)
     if result.claim.kind == "conduct":
         return "noted turn", mechanism_name(result.claim.code)
     return "smoking gun", mechanism_name(result.claim.code)

@@ -34,6 +34,8 @@ BypassKind = Literal[
     "skipped", "deleted", "emptied", "weakened", "special_cased", "silenced", "no_verify", "reproduction_edited",
     "changed_after_check", "part_run", "counts_differ",
 ]  # fmt: skip
+BYPASS = "bypass"  # in place of a level, as a gate: ways round a check alone
+OVERSTATED: frozenset[BypassKind] = frozenset({"changed_after_check", "part_run", "counts_differ"})  # the check ran
 
 
 class Deduction(Record, frozen=True, kw_only=True):
@@ -192,6 +194,16 @@ class Bypass(Record, frozen=True, kw_only=True):
     lines: tuple[str, ...] = ()
     path: str = ""
     thought: str = ""
+
+    @property
+    def disarms(self) -> bool:
+        """Whether a check was changed, silenced or passed by; else it ran, and more was claimed than it showed."""
+        return self.kind not in OVERSTATED
+
+    @property
+    def what(self) -> str:
+        """The explanation with the lines."""
+        return f"{self.explanation} {' | '.join(self.lines)}".strip()
 
 
 class RepeatedFailure(Record, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from undersong.datafiles import yaml_loader
 from undersong.models import (
     LEVELS,
     AgentVerdict,
+    Bypass,
     Case,
     Deduction,
     Finding,
@@ -23,7 +24,7 @@ from undersong.models import (
     SessionVerdict,
 )
 from undersong.models.finding import distinct
-from undersong.models.verdict import AGENT_ORDERS, ORDERS, TO_CHECK
+from undersong.models.verdict import AGENT_ORDERS, BYPASS, ORDERS, TO_CHECK
 from undersong.report.escape import own_name
 from undersong.report.narrative import TO_READ
 
@@ -179,6 +180,8 @@ SARIF: dict[str, SarifLevel] = {
 }  # fmt: skip
 GUN: SarifLevel = "note"
 ORDER_TO_READERS: SarifLevel = "warning"  # certain that it is written, not that it is meant
+DISARMED: SarifLevel = "error"  # a check was silenced, emptied or passed by: those lines are there
+OVERSTATED_CHECK: SarifLevel = "warning"  # the check ran, and more is claimed than it showed
 CLAIM: SarifLevel = "error"  # said that the tests pass, and the session shows that they failed
 HEAVY = 20  # points from which a deduction is an error: a false promise; the other mechanisms rest on wording alone
 
@@ -191,9 +194,9 @@ class FindingResult(NamedTuple):
 
 
 class SessionResult(NamedTuple):
-    """Points that were deducted, a contradicted claim or a smoking gun, with the session and the level in SARIF."""
+    """Points, a contradicted claim, a way round a check or a smoking gun, with the session and the level in SARIF."""
 
-    claim: Deduction | LedgerClaim | Moment
+    claim: Deduction | LedgerClaim | Bypass | Moment
     session: SessionVerdict
     level: SarifLevel
 
@@ -207,7 +210,8 @@ Result = FindingResult | SessionResult
 
 
 def results(case: Case) -> Iterator[Result]:
-    """Findings, then deductions, contradicted claims, orders to readers and smoking guns by session, the worst first.
+    """Findings, then what a session has, the worst session first: deductions, contradicted claims, ways round a check,
+    orders to readers, smoking guns.
 
     A claim in a message that had points deducted is that deduction's, and no second result.
     """
@@ -219,6 +223,8 @@ def results(case: Case) -> Iterator[Result]:
         for claim in session.claims:
             if claim.state == "contradicted" and claim.message_id not in deducted:
                 yield SessionResult(claim, session, CLAIM)
+        for bypass in session.bypasses:
+            yield SessionResult(bypass, session, DISARMED if bypass.disarms else OVERSTATED_CHECK)
         orders = [each for each in session.moments if each.code in (ORDERS, AGENT_ORDERS)]
         yield from (SessionResult(each, session, ORDER_TO_READERS) for each in orders)
         yield from (SessionResult(each, session, GUN) for each in session.moments if each.kind == "smoking_gun")
@@ -231,12 +237,16 @@ def _weight(deduction: Deduction) -> SarifLevel:
 def at_or_above(case: Case, level: str, confidence: float | None = None) -> list[Result]:
     """The results of ``level`` (one of ``LEVELS``) or above; what has a level in SARIF alone is compared by that.
 
+    ``BYPASS`` in place of a level: all ways round a check, and nothing else.
+
     A finding counts from ``confidence`` (0-1, None: .5) on; one whose confidence is not known counts always.
     """
     return [each for each in results(case) if _reaches(each, level, confidence)]
 
 
 def _reaches(result: Result, level: str, confidence: float | None) -> bool:
+    if level == BYPASS:
+        return not isinstance(result, FindingResult) and isinstance(result.claim, Bypass)
     if not isinstance(result, FindingResult):
         return ORDER.index(result.level) >= ORDER.index(SARIF[level]) and level != "critical"
     return result.finding.counts_from(confidence) and LEVELS.index(result.finding.level) >= LEVELS.index(level)

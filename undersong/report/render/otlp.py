@@ -16,7 +16,7 @@ import msgspec
 
 from undersong.core.batches import batches
 from undersong.core.sanitize import visible
-from undersong.models import Case, Deduction, LedgerClaim, Message, Moment
+from undersong.models import Bypass, Case, Deduction, LedgerClaim, Message, Moment
 from undersong.report.coverage import coverage_of
 from undersong.report.narrative import certainty_words, moment_label
 from undersong.report.order import FindingResult, SessionResult, is_faint, results
@@ -117,12 +117,14 @@ def _of_session(result: SessionResult, messages: Mapping[tuple[str, str], Messag
     return _at(home, claim.message_id, messages, OF_SARIF[result.level], facts, None)
 
 
-def _words(claim: Deduction | LedgerClaim | Moment) -> tuple[str, str, str]:
+def _words(claim: Deduction | LedgerClaim | Bypass | Moment) -> tuple[str, str, str]:
     """Name, label and explanation of what stands in a session."""
     if isinstance(claim, Deduction):
         return claim.mechanism, "points_deducted", f"{claim.points} points: {claim.explanation}"
     if isinstance(claim, LedgerClaim):
         return "contradicted_claim", claim.state, f"“{claim.sentence.text}”: {claim.reason}"
+    if isinstance(claim, Bypass):
+        return "check_bypass", claim.kind, claim.what
     return claim.code, claim.kind, f"{moment_label(claim)}: {claim.explanation}"
 
 

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0: a result a finding, points, contradicted claim or smoking gun; the messages of a finding are a flow."""
+"""SARIF 2.1.0: a result is a finding, points, a contradicted claim, a way round a check or a smoking gun."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote as percent
 
 from undersong.core.sanitize import visible
 from undersong.core.text import mechanism_name
-from undersong.models import Case, Deduction, LedgerClaim, Message, Quote
+from undersong.models import Bypass, Case, Deduction, LedgerClaim, Message, Quote
 from undersong.report.finding_view import RuleWords
 from undersong.report.narrative import certainty_words, moment_label
 from undersong.report.order import FindingResult, SessionResult, group_of, is_faint, results
@@ -96,7 +96,7 @@ def _finding(result: FindingResult, messages: Messages, words: RuleWords) -> dic
 
 def _of_session(result: SessionResult, messages: Messages) -> dict[str, Any]:
     claim, session, level = result
-    home, (first, *others) = session.conversation, claim.quotes or (None,)
+    home, (first, *others) = session.conversation, (() if isinstance(claim, Bypass) else claim.quotes) or (None,)
     if isinstance(claim, Deduction):
         name, title, text = claim.mechanism, mechanism_name(claim.mechanism), claim.explanation
         fingerprint, what, own = "deduction/v1", claim.kind, {"points": claim.points, "kind": claim.kind}
@@ -105,6 +105,9 @@ def _of_session(result: SessionResult, messages: Messages) -> dict[str, Any]:
         name, title, text = "contradicted_claim", "contradicted claim", f"“{claim.sentence.text}”: {claim.reason}"
         fingerprint, what, own = "claim/v1", claim.kind, {"kind": claim.kind, "check": visible(claim.check)}
         related = [_location(messages.get((home, each.message_id)), each.message_id, each) for each in others if each]
+    elif isinstance(claim, Bypass):
+        name, title, text, related = "check_bypass", "way round a check", claim.what, None
+        fingerprint, what, own = "bypass/v1", claim.kind, {"kind": claim.kind, "file": visible(claim.path)}
     else:
         name, title, text = claim.code, claim.title, f"{moment_label(claim)}: {claim.explanation}"
         fingerprint, what, own, related = "moment/v1", claim.code, {"basis": claim.basis}, None
