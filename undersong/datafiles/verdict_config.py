@@ -168,6 +168,11 @@ class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     subagents: frozenset[str]
     kinds_of_tools: dict[str, tuple[Literal["tests", "build", "lint"], ...]]
     not_run: tuple[str, ...]
+    with_hooks: str
+    commits: str
+    hook_kinds: dict[Literal["tests", "build", "types"], str]
+    failed_call: tuple[str, ...]
+    mended_call: str
     failed_check: tuple[str, ...]
     broke: tuple[str, ...]
     errs: tuple[str, ...]
@@ -213,6 +218,7 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     evidence: dict[str, frozenset[str]]
     tools: dict[str, frozenset[str]]
     branches: str
+    files: str
     disputable: frozenset[str]
     disputable_by_name: dict[LedgerKindName, str]
     denies: str

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from undersong.datafiles.verdict_config import claims_config, ledger_config, pattern
+from undersong.datafiles.verdict_config import LedgerKindName, claims_config, ledger_config, pattern
 from undersong.verdict.claims import Claim, admits, sentence, sentences
 from undersong.verdict.shell import CheckKind
 from undersong.verdict.tool_outcomes import ToolOutcome, outcome_pattern
@@ -18,6 +18,7 @@ NAMES = 60  # names of failures of one output that are looked for
 _NAMED = re.compile(r"\b(?:Test[A-Z]\w+|test_\w+|[\w./-]+\.(?:py|go|ts|tsx|js|jsx|rs|java|rb|c|cc|cpp|h|kt|swift))\b")
 _WORD = re.compile(r"[a-z]{4,}")
 _FIX = re.compile(r"\b(?:fix|resolv|solv|repair)", re.IGNORECASE)
+_LISTED: dict[CheckKind, LedgerKindName] = {"tests": "tests", "build": "build", "lint": "lint", "types": "lint"}
 _BARE = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|broken|red|flaky)\b", re.IGNORECASE)
 
 
@@ -95,6 +96,24 @@ def admission_of(turn: TranscriptTurn, failed: ToolOutcome, checks: Collection[C
             return first, last
     taken_back = next(retractions(text), None)
     return (taken_back.start, taken_back.end) if taken_back else None
+
+
+def failure_told(text: str, kind: CheckKind, start: int) -> tuple[int, int] | None:
+    """The bounds of the last words behind a place of a report that say that a kind of check fails now."""
+    denial = ledger_config().retractions.denials.get(_LISTED.get(kind, "tests"))
+    config, bounds = claims_config(), None
+    fails, over = pattern((denial,)) if denial else None, pattern((config.failed_before, config.mended, config.older))
+    for first, last in sentences(text):
+        words = text[max(first, start) : last]
+        if (
+            last > start
+            and fails
+            and (match := fails.search(words))
+            and _BARE.search(match[0])
+            and not over.search(words)
+        ):
+            bounds = (max(first, start), last)
+    return bounds
 
 
 def admits_failure(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool:

@@ -5,18 +5,19 @@ Of the claims: which stand, which nothing supports, which are wrong.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from undersong.datafiles.verdict_config import outcomes_config, pattern
 from undersong.models.verdict import BROKEN, PART, ClaimState
-from undersong.verdict.admissions import admits_check
+from undersong.verdict.admissions import admits_check, failure_told
 from undersong.verdict.claims import Claim, claims_of_text, is_whole, sentence
 from undersong.verdict.projects import are_apart, named_roots, place_of, roots_of
-from undersong.verdict.shell import CheckKind, toolchains
+from undersong.verdict.shell import CheckKind, commands, toolchains
 from undersong.verdict.tool_outcomes import OutcomeState, outcome_pattern
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn
 
@@ -32,7 +33,8 @@ class CheckEvent(NamedTuple):
 
     ``reported``: a subagent says so, and its calls are not in the session. ``changed``: the language of a changed file.
     ``shown``: a command that only looks printed a run that ends in a failure. ``folder``: where it was, "" if unknown.
-    ``run`` counts the requests. ``remote``: a server for builds says so, of what was pushed.
+    ``run`` counts the requests. ``remote``: a server for builds says so, of what was pushed. ``hook``: a hook of a
+    commit failed, or a commit came right behind one that did.
     """
 
     place: int
@@ -44,16 +46,17 @@ class CheckEvent(NamedTuple):
     folder: str = ""
     run: int = 0
     remote: bool = False
+    hook: Literal["", "failed", "passed"] = ""
 
     def state(self, kinds: Iterable[CheckKind]) -> OutcomeState:
         """What it says of some kinds of check: that one failed, else that one passed."""
         if self.outcome is None:
             return "unknown"
+        outcome, wanted = self.outcome.outcome, set(kinds)
         if self.reported:
-            return "passed"
+            return "failed" if outcome.state == "failed" else "passed" if self.kinds & wanted else "unknown"
         if self.shown:
             return "failed"
-        outcome, wanted = self.outcome.outcome, set(kinds)
         if outcome.failed_kinds & wanted:
             return "failed"
         return "passed" if outcome.passed_kinds & wanted else "unknown"
@@ -81,7 +84,7 @@ class CheckHistory:
     """The checks and changes of a transcript in order."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self._every = [event for placed in transcript.outcomes for event in _events(placed)]
+        self._every = list(_with_commits(transcript.outcomes))
         self._events = [event for event in self._every if not event.remote]
         self._places = [event.place for event in self._events]
         self.roots = roots_of(placed.outcome for placed in transcript.outcomes)
@@ -89,12 +92,34 @@ class CheckHistory:
     def before(self, place: int, *, remote: bool = False) -> Sequence[CheckEvent]:
         """What came before a turn; ``remote``: also what a server for builds said."""
         if remote:
-            return [event for event in self._every if event.place < place]
-        return self._events[: bisect_left(self._places, place)]
+            return _standing([event for event in self._every if event.place < place])
+        return _standing(self._events[: bisect_left(self._places, place)])
 
     def after(self, place: int) -> Sequence[CheckEvent]:
         """What came in a turn or after it."""
         return self._events[bisect_left(self._places, place) :]
+
+
+def _with_commits(outcomes: Iterable[PlacedOutcome]) -> Iterator[CheckEvent]:
+    """The checks and changes that outcomes are, and each commit that comes right behind one whose hook failed."""
+    commits, failing = pattern((outcomes_config().commits,)), False
+    for placed in outcomes:
+        for event in _events(placed):
+            failing |= event.hook == "failed"
+            yield event
+        if failing and placed.outcome.state != "failed" and _runs(placed.outcome.command, commits):
+            failing = False
+            yield CheckEvent(placed.turn.place, frozenset(), placed, hook="passed")
+
+
+def _runs(command: str, shape: re.Pattern[str]) -> bool:
+    return any(shape.search(" ".join(words)) for words in commands(command))
+
+
+def _standing(events: list[CheckEvent]) -> list[CheckEvent]:
+    """The events without hooks that failed before a commit came right."""
+    right = max((number for number, event in enumerate(events) if event.hook == "passed"), default=-1)
+    return [event for number, event in enumerate(events) if number >= right or event.hook != "failed"]
 
 
 def since_change(events: Sequence[CheckEvent]) -> Sequence[CheckEvent]:
@@ -135,12 +160,32 @@ def _events(placed: PlacedOutcome) -> list[CheckEvent]:
     elif outcome.family == "remote":
         events.append(CheckEvent(place, outcome.kinds, placed, remote=True))
     elif outcome.tool in outcomes_config().subagents:
-        kinds = frozenset(kind for claim in claims_of_text(outcome.text) for kind in claim.checks if not claim.hedged)
         events += [changed] if outcome.state != "failed" else []
-        events += [CheckEvent(place, kinds, placed, reported=True)] if kinds else []
+        events += _reported(placed)
+    elif outcome.family == "call" and outcome.failed_kinds:
+        events.append(CheckEvent(place, outcome.kinds, placed, folder=folder, hook="failed"))
     elif outcome.family == "look" and outcome.command and _ends_in_failure(outcome.text):
         events.append(CheckEvent(place, frozenset(), placed, shown=True, folder=folder))
     return [*events, changed] if outcome.changes_after else events
+
+
+def _reported(placed: PlacedOutcome) -> Iterator[CheckEvent]:
+    """What the report of a subagent says of checks: of each kind, its last words."""
+    text, placed_kinds = placed.outcome.text, dict[CheckKind, tuple[int, int]]()
+    passed = [claim for claim in claims_of_text(text) if claim.checks and not claim.hedged]
+    for kind in sorted({kind for claim in passed for kind in claim.checks} | {"tests", "build", "lint"}):
+        last = max((claim.end for claim in passed if kind in claim.checks), default=-1)
+        fails = failure_told(text, kind, max(last, 0))
+        if fails:
+            placed_kinds[kind] = fails
+        elif last >= 0:
+            yield CheckEvent(placed.turn.place, frozenset({kind}), placed, reported=True)
+    for kind, (first, end) in placed_kinds.items():
+        start = placed.outcome.message.text.find(text[first:end])
+        at = (start, start + end - first) if start >= 0 else (placed.outcome.start, placed.outcome.end)
+        failed = placed.outcome._replace(state="failed", start=at[0], end=at[1])
+        failed = failed._replace(family="check", kinds=frozenset({kind}), failed_kinds=frozenset({kind}))
+        yield CheckEvent(placed.turn.place, failed.kinds, placed._replace(outcome=failed), reported=True)
 
 
 def _ends_in_failure(text: str) -> bool:

@@ -28,6 +28,7 @@ from undersong.verdict.check_claims import (
     rule_on,
 )
 from undersong.verdict.claims import Claim, is_whole, sentence
+from undersong.verdict.named_files import named_files, untouched
 from undersong.verdict.tool_outcomes import ToolOutcome
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
 
@@ -217,11 +218,19 @@ def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: 
     fits = [placed for placed in own if not words or words & (placed.outcome.words | placed.outcome.inputs)]
     if fits and kind == "verified" and is_whole(turn.prose, claim) and _picks_one(fits[-1]):
         return Ruling("unsupported", "only one of them was looked at")
+    if fits and (unnamed := _untouched(session, turn, claim)) and kind == "wrote":
+        return Ruling("unsupported", f"nothing that the session shows touched {unnamed}")
     if fits:
         return Ruling("backed", f"by {_named(fits[-1])}")
     if "edit" in families and any(each.blocks for each in _recent_turns(session, turn)):
         return Ruling("backed", "by the code that the message shows or writes")
     return Ruling("unsupported", "no call of the kind was answered before it")
+
+
+def _untouched(session: _Session, turn: TranscriptTurn, claim: Claim) -> str:
+    """A file that a claim names and that no call before it touched, "" where there is none."""
+    names, every = named_files(turn.prose, claim)
+    return untouched(names, every, session.transcript.outcomes_before(turn.place, 0)) if names else ""
 
 
 def _picks_one(placed: PlacedOutcome) -> bool:
@@ -242,6 +251,8 @@ def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:
         return Ruling("unsupported", "another claim of the same message is contradicted", passed)
     if passed is not None and (broken := broken_by(recent, kinds_of(claim))):
         return Ruling("unsupported", BROKEN, broken)
+    if passed is not None and claim.kind == "fix" and (unnamed := _untouched(session, turn, claim)):
+        return Ruling("unsupported", f"nothing that the session shows touched {unnamed}")
     if passed is not None:
         return Ruling("backed", "a check ran after the last change", passed)
     own = session.transcript.outcomes_before(turn.place, turn.run)

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from undersong.datafiles.verdict_config import outcomes_config
+from undersong.datafiles.verdict_config import outcomes_config, pattern
 from undersong.models import Message, ToolCall, ToolResult
 from undersong.verdict.shell import (
     LOOKED,
@@ -28,7 +28,9 @@ from undersong.verdict.shell import (
 
 OutcomeState = Literal["failed", "passed", "unknown"]
 CallFamily = Literal["check", "remote", "edit", "call", "look"]
-OutcomePattern = Literal["failed_check", "broke", "refused", "refusing", "passed_check", "not_run", "errs"]
+OutcomePattern = Literal[
+    "failed_check", "failed_call", "broke", "refused", "refusing", "passed_check", "not_run", "errs"
+]
 START = 400  # characters at the start of a result where a refusal stands
 HTTP_ERRORS = range(400, 600)
 LINE = 300  # characters of a line that are quoted
@@ -97,6 +99,9 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
     kinds = CheckedKinds()
     if family in ("check", "remote"):
         kinds = _checked_kinds(parts, call, inner, state)
+    elif family == "call" and state == "failed" and any(_has_hooks(part) for part in parts):
+        failed = _hooks_failed(inner)
+        kinds = CheckedKinds(failed, failed)
     return ToolOutcome(
         message=message,
         state=state,
@@ -187,6 +192,19 @@ def _checked_kinds(parts: tuple[ShellPart, ...], call: ToolCall, inner: str, sta
     return CheckedKinds(own | failed, failed, (passed & own) - failed)
 
 
+def _has_hooks(part: ShellPart) -> bool:
+    return pattern((outcomes_config().with_hooks,)).search(" ".join(part.words)) is not None
+
+
+def _hooks_failed(text: str) -> frozenset[CheckKind]:
+    """What the hooks of a commit or the steps of a script checked that failed, by the words of runners and of hooks."""
+    hooks = [match[0] for match in outcome_pattern("failed_call").finditer(text)]
+    hooks = [line for line in hooks if not line.lstrip().startswith(("!", "error:", "fatal:", "remote:"))]
+    shapes = outcomes_config().hook_kinds.items()
+    named = frozenset(kind for kind, shape in shapes if any(pattern((shape,)).search(line) for line in hooks))
+    return named | _spoken("failed_check", text) or frozenset({"lint"} if hooks else ())
+
+
 def _spoken(name: OutcomePattern, text: str) -> frozenset[CheckKind]:
     """The kinds of check that the lines of a kind speak of."""
     lines = "\n".join(match[0] for match in outcome_pattern(name).finditer(text))
@@ -257,6 +275,8 @@ def _state(
     match = outcome_pattern("failed_check").search(inner)
     if match and family in ("check", "call"):
         return "failed", match[0]
+    if family == "call" and (refused := _refused_whatever(inner)):
+        return "failed", refused
     code = _exit_code(answer, text)
     success = _reported_success(answer) if isinstance(answer, dict) else None
     if not masked and (result.is_error or (code is not None and code != 0) or success is False):
@@ -267,6 +287,13 @@ def _state(
         return _state_of_check(result, inner, command=command, masked=masked)
     silent = handled or (masked and command) or (command and result.is_error is False)
     return _state_of_call(result, inner, family, speaks=not silent)
+
+
+def _refused_whatever(inner: str) -> str:
+    """The last line with which a program says that it failed, "" where a later try came right."""
+    refused = list(outcome_pattern("failed_call").finditer(inner))
+    mended = pattern((outcomes_config().mended_call,))
+    return refused[-1][0] if refused and not mended.search(inner, refused[-1].end()) else ""
 
 
 def _state_of_remote(inner: str) -> tuple[OutcomeState, str]:
