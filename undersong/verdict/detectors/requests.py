@@ -10,10 +10,12 @@ from undersong.datafiles.verdict_config import RequestKind, pattern, requests_co
 from undersong.models import Message, Moment
 from undersong.models.verdict import REQUEST
 from undersong.verdict.claims import sentence
+from undersong.verdict.required_words import ExpressionFilter
 from undersong.verdict.transcript import Transcript, moment, quote
 
 Place = tuple[int, int]
 Asked = dict[str, list[tuple[Message, Place]]]  # kind → the messages with their first place of it
+FLAGS = re.IGNORECASE | re.MULTILINE
 NOT_PEOPLE = frozenset({"system", "tool"})
 
 
@@ -37,11 +39,24 @@ def requests(transcript: Transcript) -> Iterator[Moment]:
 def _asked(messages: list[Message]) -> Asked:
     """What a speaker asks, by kind; nothing where none of it is grave, as of nearly everybody."""
     config = requests_config()
+    possible = _possible(messages)
     grave = {name for name, kind in config.asks.items() if kind.weight == "grave"}
-    asked = {name: _places(name, messages) for name in config.asks if name in grave}
+    asked = {name: _places(name, possible.get(name, [])) for name in config.asks if name in grave}
     if any(asked.values()):
-        asked |= {name: _places(name, messages) for name in config.asks if name not in grave}
+        asked |= {name: _places(name, possible.get(name, [])) for name in config.asks if name not in grave}
     return {name: asked[name] for name in config.asks if asked.get(name)}
+
+
+def _possible(messages: list[Message]) -> dict[str, list[Message]]:
+    """For each kind the messages in which one of its patterns matches."""
+    config, expressions = requests_config(), _expressions()
+    found_in: dict[str, list[Message]] = {}
+    for message in messages:
+        text = message.text[: config.looked_at]
+        matched = {expressions[place][0] for place in _filter().possible(text) if expressions[place][1].search(text)}
+        for name in matched:
+            found_in.setdefault(name, []).append(message)
+    return found_in
 
 
 def _noted(asked: Asked) -> Iterator[Moment]:
@@ -88,12 +103,29 @@ def _trimmed(text: str, start: int, end: int) -> Place:
 
 
 @cache
+def _filter() -> ExpressionFilter:
+    """Most messages need no search: they lack the words without which no pattern matches."""
+    return ExpressionFilter(compiled.pattern for _, compiled in _expressions())
+
+
+@cache
+def _expressions() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Every pattern with its kind."""
+    return tuple((name, re.compile(one, FLAGS)) for name in requests_config().asks for one in _whole(name))
+
+
+@cache
 def _pattern(name: str) -> re.Pattern[str]:
     """All patterns of a kind as one."""
+    return re.compile("|".join(f"(?:{one})" for one in _whole(name)), FLAGS)
+
+
+def _whole(name: str) -> tuple[str, ...]:
+    """The patterns of a kind with what stands for sums, money and others."""
     config = requests_config()
     money = config.money.replace("{sum}", config.sum)
     parts = {"sum": config.sum, "money": money, "others": config.others}
     patterns = config.asks[name].patterns
     for part, words in parts.items():
         patterns = tuple(one.replace(f"{{{part}}}", words) for one in patterns)
-    return re.compile("|".join(f"(?:{one})" for one in patterns), re.IGNORECASE | re.MULTILINE)
+    return patterns
