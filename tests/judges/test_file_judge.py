@@ -76,6 +76,28 @@ def test_a_run_writes_its_questions_and_the_next_one_reads_the_answers(undersong
     assert undersong("verify", "undersong-report", "talk.jsonl").code == 0
 
 
+def test_a_reading_that_fails_is_neither_let_go_nor_looked_at(undersong: Undersong, audit: list[str]) -> None:
+    undersong(*audit)
+    lines = [{"id": line["id"], "answer": answer(line["question"])} for line in questions()]
+    for line in lines:
+        for shape in line["answer"]["shapes"]:  # type: ignore[index]
+            shape["evidence"][3]["quote"] = "or else"
+            shape["evidence"][2]["quote"] = "never said"
+    put(lines)
+    ran = undersong(*audit, "--json")
+    facts = json.loads(ran.out)
+    assert facts["let_go"] == []
+    (failed,) = facts["failed_readings"]
+    assert failed.startswith("A reading of Jonas in “c” failed: the judge named love bombing, but 2 quotes are not in")
+    assert facts["sequence_outcomes"] == {"failed": 1, "none": 1}
+    assert facts["coverage"]["looked"].endswith("what 1 of 2 speakers wrote, each as a whole, for every pattern.")
+    assert "1 sequence of which the reading failed" in facts["coverage"]["missing"]
+    outcomes = [json.loads(line) for line in Path("undersong-report/sequence_readings.jsonl").read_text().splitlines()]
+    assert sorted(each["outcome"] for each in outcomes) == ["failed", "none"]
+    assert "Reading failed." in Path("undersong-report/forensic_audit_report.md").read_text()
+    assert "is-failed" in Path("undersong-report/report.html").read_text()
+
+
 def test_an_answer_may_be_text_and_one_that_is_missing_stays_open(undersong: Undersong, audit: list[str]) -> None:
     undersong(*audit)
     first = next(line for line in questions() if "speaker S1" in line["question"])

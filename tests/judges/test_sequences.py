@@ -116,6 +116,10 @@ def test_evidence_that_is_not_in_the_speakers_words_is_dropped() -> None:
     read = checked_window(text, WINDOW, SHAPES, "amber")
     assert [stage.name for stage in read.shapes[0].stages] == ["warmth", "price"]
     assert read.shapes[0].certainty == 0  # "withdrawal" is quoted from the other speaker
+    assert (read.shapes[0].outcome, read.shapes[0].reason) == (
+        "failed",
+        "2 quotes are not in the messages, so no words of the speaker stand for “withdrawal”",
+    )
     assert read.rejected == {"evidence": 3, "quote_not_in_message": 2, "stages_missing": 1}
 
 
@@ -123,6 +127,18 @@ def test_evidence_that_is_not_in_the_speakers_words_is_dropped() -> None:
 def test_a_quote_without_letters_shows_nothing(quote: str) -> None:
     text = answer(("warmth", 1, "the best thing"), ("withdrawal", 3, quote), ("price", 5, "called in sick"))
     assert checked_window(text, WINDOW, SHAPES, "amber").shapes[0].certainty == 0
+
+
+@pytest.mark.parametrize(
+    ("certainty", "order", "outcome"), [(3, (1, 3, 5), "confirmed"), (0, (1, 3, 5), "let_go"), (3, (5, 3, 1), "failed")]
+)
+def test_what_the_judge_lets_go_is_told_from_what_the_messages_do_not_bear_out(
+    certainty: int, order: tuple[int, int, int], outcome: str
+) -> None:
+    words = {1: "the best thing", 3: "Fine.", 5: "called in sick"}
+    stages = zip(("warmth", "withdrawal", "price"), order, strict=True)
+    text = answer(*((stage, place, words[place]) for stage, place in stages), certainty=certainty)
+    assert checked_window(text, WINDOW, SHAPES, "amber").shapes[0].outcome == outcome
 
 
 def test_one_stage_alone_is_no_sequence() -> None:

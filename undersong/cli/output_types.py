@@ -166,6 +166,7 @@ class _AuditFacts(TypedDict):
     look_title: str
     look: list[PointToOpen]
     let_go: list[str]
+    failed_readings: list[str]
     more: Any
     coverage: Coverage
     report: str
@@ -200,6 +201,7 @@ class _AuditFacts(TypedDict):
     not_looked_for: list[str]
     sequences: list[str]
     sequence_states: dict[str, int]
+    sequence_outcomes: dict[str, int]
     chance: dict[str, int]
     rules: dict[str, list[str]]
     rules_not_run: dict[str, str]

@@ -40,7 +40,8 @@ from undersong.report.narrative import (
     to_read_words,
     unassessed_words,
 )
-from undersong.report.opening import every_point, let_go, more_points, points_of
+from undersong.report.near_shapes import near_shapes
+from undersong.report.opening import every_point, more_points, points_of
 from undersong.report.opening_choice import Point
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_title import look_title
@@ -55,7 +56,7 @@ def summary(
 
     ``replayed``: a file gave the answers of the judge, and nobody was asked.
     """
-    points, files = points_of(case), input_lines(case, every_point(case))
+    points, files, near = points_of(case), input_lines(case, every_point(case)), near_shapes(case)
     return {
         "look_title": look_title(case, points),
         "look": [
@@ -63,7 +64,8 @@ def summary(
             | {"open": _open_command(case, explain, point)}
             for point in points
         ],
-        "let_go": [each.sentence for each in let_go(case)],
+        "let_go": [each.sentence for each in near if each.outcome == "let_go"],
+        "failed_readings": [each.sentence for each in near if each.outcome == "failed"],
         "more": more_points(case, points),
         "coverage": msgspec.to_builtins(coverage_of(case, paths)),
         "files": msgspec.to_builtins(files),
@@ -100,6 +102,7 @@ def summary(
         "not_looked_for": list(unassessed_words(case)),
         "sequences": list(sequence_words(case)),
         "sequence_states": dict(Counter(each.state for each in case.sequences)),
+        "sequence_outcomes": dict(Counter(each.outcome or each.state for each in case.sequences)),
         "chance": {name: case.parameters.get(f"chance_{name}", 0) for name in ("draws", "family", "tested")},
         "rules": {
             status: sorted(each.pattern for each in by_pattern(case.outcomes) if each.status == status)
@@ -256,7 +259,7 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     """What to look at, what was not looked at, where the report is; facts about the run come last."""
     yield from _look_lines(facts)
     yield ""
-    for sentence in facts["let_go"]:
+    for sentence in (*facts["failed_readings"], *facts["let_go"]):
         yield from _wrapped(sentence)
         yield ""
     yield from _wrapped(facts["coverage"]["looked"])

@@ -37,6 +37,7 @@ from undersong.models import (
     TraitScores,
     Usage,
 )
+from undersong.models.sequence import shape_outcome
 
 TOGETHER = 64  # questions that one judge is asked before the other, so that a budget ends for both at the same place
 WORST: tuple[State, ...] = ("failed", "refused", "unread", "scored")  # the first of the judges' states stands
@@ -177,7 +178,7 @@ class Panel(Judge):
             rejected=_summed(each.rejected for each in both),
             usage=_total(each.usage for each in both),
             raw="\n".join(each.raw for each in both if each.raw is not None) or None,
-        )
+        ).with_outcome()
 
 
 def _asked(
@@ -276,18 +277,23 @@ def _common_shapes(one: SequenceReading, other: SequenceReading) -> tuple[tuple[
     """The shapes that both name with the lower certainty, and a note of those that one names alone."""
     theirs = {shape.pattern: shape for shape in other.shapes}
     own = {shape.pattern for shape in one.shapes}
-    shapes = tuple(
-        msgspec.structs.replace(
-            shape,
-            certainty=min(shape.certainty, theirs[shape.pattern].certainty),
-            in_order=shape.in_order and theirs[shape.pattern].in_order,
-        )
-        for shape in one.shapes
-        if shape.pattern in theirs
-    )
+    shapes = tuple(_agreed(shape, theirs[shape.pattern]) for shape in one.shapes if shape.pattern in theirs)
     alone = [(one.judge, name) for name in sorted(own - theirs.keys())]
     alone += [(other.judge, name) for name in sorted(theirs.keys() - own)]
     return shapes, [f"the two judges disagree: {judge} alone named {name}" for judge, name in alone]
+
+
+def _agreed(one: ShapeReading, other: ShapeReading) -> ShapeReading:
+    """One shape that both name; it failed where the answer of either did."""
+    certainty, in_order = min(one.certainty, other.certainty), one.in_order and other.in_order
+    reason = one.reason or other.reason
+    return msgspec.structs.replace(
+        one,
+        certainty=certainty,
+        in_order=in_order,
+        outcome=shape_outcome(certainty, in_order=in_order, reason=reason),
+        reason=reason,
+    )
 
 
 def _named(both: Sequence[Confirmed], yes: Sequence[bool]) -> str:

@@ -189,6 +189,7 @@ class Judge(Protocol):
             prompt_hash="",
             state="unread",
             reason=why,
+            outcome="unread",
         )
 
     def not_asked(self, segment: Segment, why: str) -> Confirmed:

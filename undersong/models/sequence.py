@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+import msgspec
+
 from undersong.models.evaluation import Quote, Usage
 from undersong.models.message import Record, State
+
+ShapeOutcome = Literal["confirmed", "let_go", "failed"]
+SequenceOutcome = Literal["confirmed", "let_go", "failed", "none", "unread"]
 
 
 class Nomination(Record, frozen=True, kw_only=True):
@@ -33,7 +40,10 @@ class ShapeReading(Record, frozen=True, kw_only=True):
 
     ``in_order``: the stages follow each other as the rule lists them, checked over the quoted messages. ``innocent`` is
     the best innocent reading in the judge's words. ``certainty`` is the judge's own: 1 a guess, 2 likely, 3 clear,
-    4 beyond doubt; 0 where the innocent reading fits as well.
+    4 beyond doubt; 0 where the innocent reading fits as well, and where the program could not hold the answer to the
+    messages.
+    ``outcome`` tells these two apart: ``let_go`` is the judge's own word, ``failed`` is what the judge named and its
+    quotes do not bear out, with ``reason``. None in readings of earlier versions, which did not tell.
     """
 
     pattern: str
@@ -41,12 +51,16 @@ class ShapeReading(Record, frozen=True, kw_only=True):
     in_order: bool
     innocent: str
     certainty: int
+    outcome: ShapeOutcome | None = None
+    reason: str | None = None
 
 
 class SequenceReading(Record, frozen=True, kw_only=True):
     """What a judge read in one window of an agent's messages; ``shapes`` is empty where none comes near.
 
     ``state`` and ``reason`` say why there is no reading; ``rejected`` counts by kind what was dropped from the answer.
+    ``outcome`` is the gravest of its shapes: ``confirmed``, ``failed`` or ``let_go``; ``none`` where none comes near,
+    and ``unread`` where there is no reading. None in readings of earlier versions.
     ``id`` is a hash over judge, prompt and window; ``message_conversations`` names the conversation of each message.
     """
 
@@ -64,3 +78,37 @@ class SequenceReading(Record, frozen=True, kw_only=True):
     rejected: dict[str, int] = {}
     usage: Usage = Usage()
     raw: str | None = None
+    outcome: SequenceOutcome | None = None
+
+    def with_outcome(self) -> SequenceReading:
+        """The same reading with what came of it."""
+        return msgspec.structs.replace(self, outcome=_outcome(self))
+
+    def failed_for(self, pattern: str) -> bool:
+        """Whether the judge named this pattern and the messages do not bear it out: neither confirmed nor let go."""
+        return any(each.pattern == pattern and each.outcome == "failed" for each in self.shapes)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it was read, and all that the judge named was either confirmed or let go."""
+        return self.state == "scored" and self.outcome != "failed" and not any(map(_failed, self.shapes))
+
+
+def shape_outcome(certainty: int, *, in_order: bool, reason: str | None = None) -> ShapeOutcome:
+    """What comes of a shape of this certainty; ``reason`` is why it could not be held to the messages."""
+    if reason or (certainty and not in_order):
+        return "failed"
+    return "confirmed" if certainty else "let_go"
+
+
+def _failed(shape: ShapeReading) -> bool:
+    return shape.outcome == "failed"
+
+
+def _outcome(reading: SequenceReading) -> SequenceOutcome:
+    if reading.state != "scored":
+        return "unread"
+    outcomes = {each.outcome for each in reading.shapes}
+    graver: tuple[ShapeOutcome, ...] = ("confirmed", "failed", "let_go")
+    dropped: SequenceOutcome = "failed" if reading.rejected.get("unknown_shape") else "none"
+    return next((each for each in graver if each in outcomes), dropped)

@@ -55,12 +55,15 @@ class FindingReader:
         by_reading = reading_findings(readings, nominations, self._rules, rows)
         shown = {(each.agent, each.pattern): each for each in by_reading}
         states: dict[tuple[str, str | None], set[str]] = {}
+        by_agent: dict[str, list[SequenceReading]] = {}
         for reading in readings:
             states.setdefault((reading.agent, reading.conversation), set()).add(reading.state)
+            by_agent.setdefault(reading.agent, []).append(reading)
         usual = usual_prevalence(rows)
         weighed = []
         for finding in findings:
             whole = all(states.get((finding.agent, name)) == {"scored"} for name in finding.conversations)
+            whole = whole and not any(each.failed_for(finding.pattern) for each in by_agent.get(finding.agent, ()))
             if self._asks(finding) and whole:
                 self.read += 1
                 share = self._prevalence or usual.get(finding.agent, OWN)
@@ -87,6 +90,9 @@ class FindingReader:
         self.windows += len(readings)
         self.spent = sum((each.usage for each in readings), self.spent)
         self.unread.update(each.reason or each.state for each in readings if each.state != "scored")
+        self.unread.update(
+            f"{shape.pattern}: {shape.reason}" for each in readings for shape in each.shapes if shape.reason
+        )
 
     def _windows(self, agent: str, name: str, findings: Sequence[Finding]) -> Iterator[SequenceWindow]:
         """The windows of a conversation that hold a message of one of the findings."""

@@ -65,10 +65,19 @@ def with_readings(
     whole = {place for place, own in states.items() if own == {"scored"}}
     asked = {rule.id for rule in rules if rule.file.reading is not None}
     joined = (
-        *(_linked(each, read, whole if each.pattern in asked else frozenset()) for each in findings),
+        *(
+            _linked(each, read, whole - failed_places(readings, each.pattern) if each.pattern in asked else frozenset())
+            for each in findings
+        ),
         *(each for each in by_reading if (each.agent, each.pattern) not in matched),
     )
     return refitted(joined, fitted)
+
+
+def failed_places(readings: Iterable[SequenceReading], pattern: str) -> frozenset[tuple[str, str]]:
+    """(agent, conversation) where a judge named this pattern in vain: that is neither a yes nor a no."""
+    failed = (each for each in readings if each.failed_for(pattern))
+    return frozenset((each.agent, name) for each in failed for name in each.message_conversations)
 
 
 def _linked(finding: Finding, read: Mapping[tuple[str, str], Finding], whole: Collection[tuple[str, str]]) -> Finding:

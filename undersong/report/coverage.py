@@ -12,6 +12,7 @@ from undersong.core.text import counted
 from undersong.models import Case, by_pattern
 from undersong.patterns.nomination import LEAST, UNREAD_SEQUENCES
 from undersong.report.claims_view import work_words
+from undersong.report.sequence_words import any_sequence_read, sequence_gaps
 
 BEST_KNOWN = {  # patterns by which people know what is not looked for
     "love_bombing": "love bombing",
@@ -36,7 +37,7 @@ def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
     """What was looked at and what was not; ``paths`` are those of the command, by default the names of the inputs."""
     patterns = by_pattern(case.outcomes)
     not_run = [each.pattern for each in patterns if each.status == "not_applicable"]
-    idle = 0 if _all_sequences_read(case) else len(not_run)
+    idle = 0 if any_sequence_read(case) else len(not_run)
     gaps = list(_gaps(case))
     if gave_up := [each.pattern for each in patterns if each.status == "gave_up"]:
         gaps.insert(0, f"the search for {', '.join(gave_up)} gave up at its limit")
@@ -51,7 +52,8 @@ def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
             gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} of manipulation{need}")
         return Coverage(looked, f"Not looked for: {'; '.join(gaps)}.", _command(case, paths, estimate))
     if idle:
-        gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} could not be looked for with this judge")
+        why = "before a sequence is read" if case.sequences else "with this judge"
+        gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} could not be looked for {why}")
     if not gaps:
         return Coverage(looked, "Nothing was left out.")
     return Coverage(looked, f"Not looked at: {'; '.join(gaps)}.")
@@ -76,13 +78,13 @@ def _such_as(not_run: Sequence[str]) -> str:
 
 
 def _all_sequences_read(case: Case) -> bool:
-    return bool(case.sequences) and all(each.state == "scored" for each in case.sequences)
+    return bool(case.sequences) and all(each.is_settled for each in case.sequences)
 
 
 def _gaps(case: Case) -> Iterator[str]:
     if case.sequences:
         yield from _unread_sequences(case)
-    if _all_sequences_read(case) and case.parameters.get("read") == "sequences":
+    if case.sequences and case.parameters.get("read") == "sequences":
         yield from _unreadable(case)
         return
     for state, words in (("unread", "were not read by the judge"), ("refused", "were refused by the judge"),
@@ -113,9 +115,7 @@ def _unread_sequences(case: Case) -> Iterator[str]:
         yield f"{counted(short, 'speaker')} of fewer than {LEAST} messages in a conversation"
     if others := unread.get("not_nominated", 0):
         yield f"{counted(others, 'speaker')} whose messages gave the least reason to be read as a sequence"
-    failed = sum(each.state != "scored" for each in case.sequences)
-    if failed:
-        yield f"{counted(failed, 'sequence')} that got no usable reading"
+    yield from sequence_gaps(case)
 
 
 def _unreadable(case: Case) -> Iterator[str]:
@@ -129,9 +129,13 @@ def _what(case: Case) -> str:
     parts = [f"{counted(case.messages, 'message')} in {counted(case.conversations, home)}"]
     if words := work_words(case):
         parts.append(f"what agents say of their work ({words})")
-    if _all_sequences_read(case):
-        speakers = counted(len({each.agent for each in case.sequences}), "speaker")
-        return "; ".join((*parts, f"what {speakers} wrote, each as a whole, for every pattern"))
+    if any_sequence_read(case):
+        speakers = {each.agent for each in case.sequences}
+        settled = speakers - {each.agent for each in case.sequences if not each.is_settled}
+        share = "" if settled == speakers else f"{len(settled):,} of "
+        parts.append(f"what {share}{counted(len(speakers), 'speaker')} wrote, each as a whole, for every pattern")
+        if settled == speakers:
+            return "; ".join(parts)
     patterns = by_pattern(case.outcomes)
     ran = sum(each.status == "ran" for each in patterns)
     if ran:

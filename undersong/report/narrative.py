@@ -18,7 +18,7 @@ from undersong.models import (
     Usage,
     by_pattern,
 )
-from undersong.report.sequence_words import reading_words
+from undersong.report.sequence_words import any_sequence_read, reading_words, sequence_gaps
 from undersong.report.sureness import tenths_words
 from undersong.routing.budget import at_most
 from undersong.rows.corpus_scales import signals_above_null
@@ -301,13 +301,12 @@ def low_scores_words(case: Case) -> tuple[str, ...]:
 
 def unassessed_words(case: Case) -> tuple[str, ...]:
     """What could not be looked for, so that neither nothing nor little found is an all-clear; () where all could."""
-    whole = bool(case.sequences) and all(each.state == "scored" for each in case.sequences)
     patterns = by_pattern(case.outcomes)
-    idle = 0 if whole else sum(each.status != "ran" for each in patterns)
+    idle = 0 if any_sequence_read(case) else sum(each.status != "ran" for each in patterns)
     partly = sum(any(each.assessment != "assessed" for each in session.mechanisms) for session in case.sessions)
-    gaps = []
+    gaps = list(sequence_gaps(case))
     if idle:
-        gaps.append(f"{idle:,} of {counted(len(patterns), 'pattern')} could not be looked for")
+        gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} could not be looked for")
     read = case.states.get("scored", 0)
     if 0 < case.ranked < read:  # where all are ranks, the patterns themselves could not be looked for
         gaps.append(

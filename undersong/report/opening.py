@@ -39,7 +39,6 @@ from undersong.report.sureness import sure_words
 from undersong.report.work_view import duration_words
 
 SURE = 0.8  # confidence from which on a finding counts as sure
-SHOWN_LET_GO = 2  # look-alikes that a first screen names
 LEADS = 3  # leads among them: they are guesses
 CLAIM_STATES: dict[str, State] = {"contradicted": "sure", "disputed": "finding"}  # of a claim; a lead otherwise
 _TEST_FAILED = re.compile(r"--- FAIL|\bFAILED\b|AssertionError|\b\d+ (?:tests? )?failed\b|✗|✕")
@@ -429,28 +428,6 @@ def _requests(case: Case) -> Iterator[Point]:
             id=first.message_id,
             title=session_name(session),
         )
-
-
-class LetGo(msgspec.Struct, frozen=True):
-    """A speaker whose messages come near a pattern, and the innocent reading for which the judge let it go."""
-
-    sentence: str
-    conversation: str
-
-
-def let_go(case: Case) -> tuple[LetGo, ...]:
-    """The look-alikes that a judge of whole sequences put aside, at most LET_GO."""
-    rules = sentences().patterns
-    near = []
-    for reading in case.sequences:
-        for shape in reading.shapes:
-            if not shape.certainty and shape.innocent and shape.pattern in rules:
-                home = reading.conversation or ""
-                name, what = name_of(reading.agent, home), shape.pattern.replace("_", " ")
-                why = one_line(shape.innocent, 240)
-                sentence = f"{name} in “{one_line(home, 60)}” came near {what}, and was let go: {why}"
-                near.append(LetGo(sentence, home))
-    return tuple(near[:SHOWN_LET_GO])
 
 
 def _turns(case: Case) -> Iterator[Point]:

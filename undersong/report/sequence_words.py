@@ -28,6 +28,9 @@ def sequence_words(case: Case) -> tuple[str, ...]:
     certain = [[shape.in_order for shape in each.shapes if shape.certainty] for each in read]
     seen, unordered = sum(map(any, certain)), sum(bool(each) and not any(each) for each in certain)
     words = f"{len(read):,} of {counted(len(case.sequences), 'sequence')} read, in {seen:,} of them a shape"
+    outcomes = Counter(each.outcome for each in read)
+    words += f", {outcomes['let_go']:,} let go" if outcomes["let_go"] else ""
+    words += f", {outcomes['failed']:,} failed: its quotes do not bear it out" if outcomes["failed"] else ""
     if unordered:
         words += f", in {unordered:,} one whose stages stand in another order, which is no finding"
     if dropped := sum(sum(each.rejected.values()) for each in read):
@@ -35,6 +38,22 @@ def sequence_words(case: Case) -> tuple[str, ...]:
     reasons = Counter(each.reason or each.state for each in case.sequences if each.state != "scored")
     others = (f"{count:,} not read: {one_line(reason, 160)}" for reason, count in reasons.most_common(3))
     return (f"{'; '.join((words, *others))}.",)
+
+
+def sequence_gaps(case: Case) -> tuple[str, ...]:
+    """Sequences that are still to be read, and answers that nobody can rely on; () where every one is settled."""
+    unread = [each for each in case.sequences if each.state != "scored"]
+    failed = [each for each in case.sequences if each.state == "scored" and not each.is_settled]
+    gaps = [f"{counted(len(unread), 'sequence')} that got no usable reading"] if unread else []
+    if failed:
+        what = "sequence of which the reading failed" if len(failed) == 1 else "sequences of which the reading failed"
+        gaps.append(f"{len(failed):,} {what}: the judge named a pattern, and its quotes do not bear it out")
+    return tuple(gaps)
+
+
+def any_sequence_read(case: Case) -> bool:
+    """Whether a judge read at least one sequence, so that patterns were looked for in it."""
+    return any(each.state == "scored" for each in case.sequences)
 
 
 def reading_words(finding: Finding) -> str:

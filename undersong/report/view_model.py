@@ -20,7 +20,8 @@ from undersong.report.finding_view import FindingView, RuleWords, finding_view
 from undersong.report.headline import ReportTexts, words_for
 from undersong.report.input_lines import input_lines, listed
 from undersong.report.narrative import basis_words, moment_label
-from undersong.report.opening import LetGo, every_point, let_go, more_points, points_of
+from undersong.report.near_shapes import NearShape, near_shapes
+from undersong.report.opening import every_point, more_points, points_of
 from undersong.report.opening_choice import Point
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_title import look_title
@@ -117,9 +118,9 @@ class ReportView:
         return claims or ("findings" if self.findings else "sessions")
 
     @property
-    def let_go(self) -> tuple[LetGo, ...]:
-        """The look-alikes that a judge put aside."""
-        return let_go(self.case)
+    def near(self) -> tuple[NearShape, ...]:
+        """The look-alikes that a judge of whole sequences let go, and readings that failed."""
+        return near_shapes(self.case)
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from undersong.core.manifest import is_report
 from undersong.errors import InputError
 from undersong.models import Case, Finding, Lead, LedgerClaim, Record, SequenceReading, SessionVerdict
 from undersong.report.coverage import Coverage, coverage_of
-from undersong.report.opening import LetGo, let_go, points_of
+from undersong.report.near_shapes import NearShape, near_shapes
+from undersong.report.opening import points_of
 from undersong.report.opening_choice import Point
 from undersong.report.writer import CASE, CLAIMS, FINDINGS, LEADS, SEQUENCES
 from undersong.serve.problems import missing
@@ -66,9 +67,9 @@ class Run:
         return points_of(self.case)
 
     @cached_property
-    def let_go(self) -> tuple[LetGo, ...]:
-        """The look-alikes that a judge put aside."""
-        return let_go(self.case)
+    def near(self) -> tuple[NearShape, ...]:
+        """The look-alikes that a judge let go, and readings that failed."""
+        return near_shapes(self.case)
 
     @cached_property
     def coverage(self) -> Coverage:

@@ -85,7 +85,8 @@ async def _read(
         return reading("failed", f"no usable answer: {error}")
     except BudgetExhaustedError as error:
         return reading("unread", str(error))
-    return msgspec.structs.replace(reading("scored", None), shapes=answer.shapes, rejected=answer.rejected, raw=raw)
+    read = msgspec.structs.replace(reading("scored", None), shapes=answer.shapes, rejected=answer.rejected, raw=raw)
+    return read.with_outcome()
 
 
 def keyed(

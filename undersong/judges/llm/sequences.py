@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from undersong.core.text import text_hash
+from undersong.core.text import counted, text_hash
 from undersong.datafiles.yaml_loader import PROMPTS, file_hash, read
 from undersong.judges.llm.prompts import (
     RenderedPrompt,
@@ -33,6 +33,7 @@ from undersong.judges.llm.response import (
 )
 from undersong.judges.protocol import PatternShape, SequenceWindow
 from undersong.models import Message, Quote, ShapeReading, StageReading
+from undersong.models.sequence import shape_outcome
 
 FILES = ("sequence.md", "sequence_answer.md")
 MOST_SHAPES, MOST_EVIDENCE = 2, 20
@@ -146,8 +147,8 @@ def checked_window(text: str, window: SequenceWindow, shapes: Sequence[PatternSh
     """What of an answer holds.
 
     A quote counts where it stands word for word in a message of the speaker in question and has some letters. A shape
-    of which a stage is not quoted so has certainty 0, and is counted. Raises UnusableError for an answer that is no
-    JSON object of the asked form or gets the control question wrong.
+    of which a stage is not quoted so has certainty 0, is counted, and says why it failed. Raises UnusableError for an
+    answer that is no JSON object of the asked form or gets the control question wrong.
     """
     value, rejected, by_id = answer_object(text), Counter[str](), {each.id: each for each in shapes}
     check_control(value, control)
@@ -169,7 +170,7 @@ def _shape_reading(
     item: dict[str, Any], shape: PatternShape, window: SequenceWindow, rejected: Counter[str]
 ) -> ShapeReading:
     quotes: dict[str, list[Quote]] = {name: [] for name, _ in shape.stages}
-    entries = item.get("evidence")
+    entries, before = item.get("evidence"), rejected["quote_not_in_message"]
     for entry in entries if isinstance(entries, list) else ():
         quote = _quote(entry, window, rejected) if isinstance(entry, dict) else None
         if quote is not None and entry.get("stage") in quotes:
@@ -178,20 +179,33 @@ def _shape_reading(
             rejected["evidence"] += 1
     stages = tuple(_stage(name, found_quotes) for name, found_quotes in quotes.items() if found_quotes)
     certainty = item.get("certainty")
+    ordered, reason = in_order(stages, [each.id for each in window.messages]), None
     if isinstance(certainty, bool) or certainty not in CERTAINTY:
         rejected["certainty"] += 1
-        certainty = 0
+        certainty, reason = 0, f"its certainty is none of {CERTAINTY[0]} to {CERTAINTY[-1]}"
     if certainty and len(stages) < len(shape.stages):
         rejected["stages_missing"] += 1
-        certainty = 0
+        lost = rejected["quote_not_in_message"] - before
+        certainty, reason = 0, _why_not(lost, [name for name, quoted in quotes.items() if not quoted])
+    elif certainty and not ordered:
+        reason = "its stages do not follow each other in the messages"
     innocent = item.get("innocent")
     return ShapeReading(
         pattern=shape.id,
         stages=stages,
-        in_order=in_order(stages, [each.id for each in window.messages]),
+        in_order=ordered,
         innocent=innocent[:INNOCENT] if isinstance(innocent, str) else "",
         certainty=certainty,
+        outcome=shape_outcome(certainty, in_order=ordered, reason=reason),
+        reason=reason,
     )
+
+
+def _why_not(lost: int, stages: Sequence[str]) -> str:
+    """Why a shape that was named does not hold: stages without words of the speaker."""
+    names = " and ".join(f"“{name}”" for name in stages)
+    none = f"no words of the speaker stand for {names}"
+    return f"{counted(lost, 'quote')} {'is' if lost == 1 else 'are'} not in the messages, so {none}" if lost else none
 
 
 def _quote(entry: dict[str, Any], window: SequenceWindow, rejected: Counter[str]) -> Quote | None:
