@@ -80,6 +80,17 @@ def test_a_person_answers_one_after_the_other_until_nothing_is_left(path: Path) 
     assert (first["reviewer"], first["reasons"]) == ("ann", ["joke or fiction"])
 
 
+def test_who_erred_withdraws_and_is_asked_again(path: Path) -> None:
+    name = next_id(path)
+    review(path, "set", name, "rejected", "--reviewer", "ann")
+    assert next_id(path) != name
+    with pytest.raises(Exception, match="has decided nothing of it"):
+        review(path, "withdraw", name)
+    assert review(path, "withdraw", name[:16], "--reviewer", "ann").stdout == f"finding {name[:16]} withdrawn\n"
+    assert next_id(path) == name
+    assert json.loads(review(path, "stats", "--json").stdout)["reviewed"] == 0
+
+
 def test_stats_say_what_is_not_known(path: Path) -> None:
     assert "no reviews yet: `undersong review next`" in review(path, "stats").output
     for _ in range(9):

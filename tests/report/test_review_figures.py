@@ -35,6 +35,16 @@ def test_under_ten_decisions_nothing_is_known() -> None:
     assert (ten.low, ten.high) == pytest.approx(wilson(0.9, 10), abs=1e-4)
 
 
+def test_figures_are_as_if_what_was_withdrawn_had_not_been_decided() -> None:
+    reviews = [drawn(f"f{n}", "confirmed", n, 40 - n, reviewer="ann") for n in range(11)]
+    back = make_review("f3", 20, "withdrawn", reviewer="ann", confidence=0.9)
+    assert figures([*reviews, back]) == figures([each for each in reviews if each.id != "f3"])
+    other = make_review("f3", 20, "withdrawn", reviewer="bo", confidence=0.9)
+    assert figures([*reviews, other]) == figures(reviews)
+    again = drawn("f3", "rejected", 21, 29, reviewer="ann")
+    assert likely([*reviews, back, again]).rejected == 1
+
+
 def test_what_was_chosen_does_not_count_until_all_is_reviewed() -> None:
     reviews = [make_review(f"f{n}", n, "confirmed", confidence=0.9, pattern="darvo") for n in range(12)]
     assert likely(reviews).counted == 0

@@ -265,6 +265,14 @@ def test_the_decisions_are_a_page_and_files_and_a_decided_finding_shows_how_sure
     table = client.get("/review/decisions.csv").text
     assert body["id"] in table
     assert "'=1+1" in table  # no formula in a spreadsheet
+    withdrawn = f"kind=finding&id={body['id']}&verdict=withdrawn&reviewer=Ida&back=/findings/{body['id']}"
+    assert client.form("/reviews", withdrawn).status == 303
+    assert client.get(f"{API}/reviews/next").json["finding"]["finding_id"] == body["id"]
+    assert client.get(f"{API}/reviews/figures").json["reviewed"] == 0
+    shown = client.get(f"/findings/{body['id']}").text
+    assert [words in shown for words in ("withdrawn</span> by Ida", "1 earlier entry", "in a play")] == [True] * 3
+    assert "0 things decided, 1 decision withdrawn" in client.get("/review/decisions").text
+    assert client.form("/reviews", withdrawn).status == 400
 
 
 def test_findings_of_a_conversation_come_in_a_row_and_the_page_says_what_was_decided_beside_it(tmp_path: Path) -> None:

@@ -58,6 +58,13 @@ def fill(store: Store) -> None:
         store.add_review(make_review(f"f{number:02}", number, verdict))
     store.add_review(make_review("f00", 9, "rejected"))
     store.add_review(make_review("lead-bo", 9, kind="lead"))
+    for review in (
+        make_review("f01", 20, "rejected", reviewer="ann"),
+        make_review("f01", 21, reviewer="bo"),
+        make_review("f01", 22, "withdrawn", reviewer="bo"),
+        make_review("f02", 22, "withdrawn"),
+    ):
+        store.add_review(review)
 
 
 def made(number: int) -> Finding:

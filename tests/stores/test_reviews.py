@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from undersong.errors import UsageError
 from undersong.models import Finding, Lead, LedgerClaim, Quote, Review, encode, evidence_hash, standing_review
 from undersong.stores.erasure import forget
 from undersong.stores.integrity import problems
 from undersong.stores.protocol import Store
-from undersong.stores.reviewing import evidence_rows, standing
+from undersong.stores.reviewing import evidence_rows, standing, withdraw
 from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.transfer import export_records, import_records, read_records
 
@@ -187,3 +188,31 @@ def test_what_is_forgotten_takes_its_leads_claims_and_reviews_along(store: Store
     assert [lead.agent for lead in store.leads()] == [claim.agent for claim in store.claims()] == [other]
     assert {review.id for review in store.reviews()} - {"n"} == {"f", "g", "h"} - gone
     assert list(problems(store)) == []
+
+
+def test_who_withdraws_takes_back_their_own_decisions_and_all_of_it_stays(store: Store) -> None:
+    finding = make_finding("f", "c1")
+    rows = evidence_rows(store, finding)
+    anns, bobs = (make_review(minute=minute, reviewer=who, rows=rows) for minute, who in ((0, "ann"), (1, "bob")))
+    store.add_reviews([anns, bobs])
+    with pytest.raises(UsageError, match="cleo has decided nothing"):
+        withdraw(store, finding, "cleo", NOON)
+    back = withdraw(store, finding, "bob", NOON + timedelta(minutes=2), "a slip")
+    assert (back.verdict, back.note, back.rows) == ("withdrawn", "a slip", rows)
+    now = standing(store, finding)
+    assert now
+    assert (now.review, now.others, now.by["confirmed"]) == (anns, (), 1)
+    withdraw(store, finding, "ann", NOON + timedelta(minutes=3))
+    assert standing(store, finding) is None
+    again = make_review(minute=4, reviewer="ann", verdict="rejected", rows=rows)
+    store.add_review(again)
+    now = standing(store, finding)
+    assert now
+    assert now.review == again
+    assert [each.verdict for each in store.reviews()] == [
+        "confirmed",
+        "confirmed",
+        "withdrawn",
+        "withdrawn",
+        "rejected",
+    ]

@@ -23,7 +23,7 @@ from undersong.pipeline.audit import audit
 from undersong.pipeline.options import Options
 from undersong.stores.listing import ClaimQuery, ConversationQuery, FindingQuery, Page, SearchQuery
 from undersong.stores.protocol import Store, open_store
-from undersong.stores.reviewing import review_of, reviewable
+from undersong.stores.reviewing import review_of, reviewable, withdraw
 
 HOST = "127.0.0.1"  # and no other: whoever reaches the port can read everything
 LARGEST = 200 << 20  # bytes of a file or folder that `audit_path` reads
@@ -200,12 +200,13 @@ def _add_review(server: MCPServer[None], served: Served, reviewer: str) -> None:
     ) -> QuotedPage:
         """Keep what the person decided of a finding, lead or claim; a later review takes the place of this one.
 
+        `withdrawn` takes the person's own decision back.
+
         Only for a decision that the person stated in so many words: it changes what counts as confirmed.
         """
         try:
             with open_store(served.store) as store:
                 made = reviewed(store, kind, name, verdict, (reviewer, datetime.now(UTC)), reasons, note)
-                store.add_review(made)
         except UndersongError as error:
             raise ToolError(str(error)) from error
         return _answer(lambda n: slice_of([made], None, n), store_items.record_item, 1)
@@ -220,12 +221,16 @@ def reviewed(
     reasons: Sequence[str] = (),
     note: str = "",
 ) -> Review:
-    """A review of something in a store, by somebody at a time; raises UsageError where there is no such thing."""
+    """Store and return a review of something, by somebody at a time; raises UsageError where there is no such thing."""
     item = reviewable(store, kind, name)
     if item is None:
         raise UsageError(f"no {kind} '{name}' in the store", remedy=f"the tool `{kind}s` lists them with their ids")
     reviewer, at = by
-    return review_of(store, item, verdict, at, reasons=reasons, note=note, reviewer=reviewer, shown_score=True)
+    if verdict == "withdrawn":
+        return withdraw(store, item, reviewer, at, note)
+    made = review_of(store, item, verdict, at, reasons=reasons, note=note, reviewer=reviewer, shown_score=True)
+    store.add_review(made)
+    return made
 
 
 def allowed_path(path: str, allowed: Sequence[Path]) -> Path:

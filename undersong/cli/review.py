@@ -169,6 +169,33 @@ def set_(
     click.echo(f"{review.kind} {review.id[:16]} {verdict} ({drawn})")
 
 
+@command.command(
+    "withdraw",
+    **examples(("undersong review withdraw f6a0287b --reviewer ann", "as if ann had not decided; the figures follow")),
+)
+@click.argument("name", metavar="ID")
+@click.option("--note", default="", metavar="TEXT", help="Why; it is stored with the withdrawal.")
+@click.option(
+    "--reviewer",
+    default="",
+    envvar="UNDERSONG_REVIEWER",
+    metavar="NAME",
+    help="Whose decision (or UNDERSONG_REVIEWER).",
+)
+@STORE
+@JSON
+def withdraw(name: str, note: str, reviewer: str, store: str, as_json: bool) -> None:
+    """Take back what was decided of the finding, lead or claim ID: nobody has to decide the opposite.
+
+    What was decided stays in the store and its exports, with the withdrawal after it; it is asked again.
+    """
+    from undersong.stores.reviewing import withdraw as take_back
+
+    with existing_store(store, read_only=False) as opened_store:
+        review = take_back(opened_store, _item(opened_store, name, store), reviewer, datetime.now(UTC), note)
+    click.echo(encode(review) if as_json else f"{review.kind} {review.id[:16]} withdrawn")
+
+
 @command.command("stats", **examples(("undersong review stats", "how many of all findings are right, as far as known")))
 @STORE
 @JSON

@@ -90,6 +90,7 @@ def output_schemas() -> tuple[OutputSchema, ...]:
         OutputSchema("prices --json", printed.PriceList, lines=False, what="prices and their lists"),
         OutputSchema("review next --json", printed.DrawnLine, lines=True, what="what to review next"),
         OutputSchema("review set --json", Review, lines=True, what="a review that was kept"),
+        OutputSchema("review withdraw --json", Review, lines=True, what="a withdrawal that was kept"),
         OutputSchema("review stats --json", ReviewFigures, lines=False, what="how many are right"),
         OutputSchema("review export", Review, lines=True, what="a review"),
         OutputSchema("review export --labels", printed.MessageLabel, lines=True, what="what reviews say of a message"),

@@ -52,7 +52,9 @@ from undersong.models.review import (
     ReviewStanding,
     ReviewVerdict,
     evidence_hash,
+    in_force,
     standing_review,
+    withdrawals,
 )
 from undersong.models.row import Row
 from undersong.models.scan import (
@@ -97,5 +99,5 @@ __all__ = [
     "Row", "RuleOutcome", "Scale", "Scan", "SequenceReading", "SessionVerdict", "ShapeReading", "SignalBand",
     "SignalKind", "SourceRef", "Spending", "StageReading", "Stance", "State", "Telemetry", "ThreadScan", "ThreadSignal",
     "Tier", "ToolCall", "ToolResult", "Trait", "TraitScores", "Usage", "Why", "Width", "applicable_scores",
-    "by_pattern", "decode", "encode", "evidence_hash", "standing_review",
+    "by_pattern", "decode", "encode", "evidence_hash", "in_force", "standing_review", "withdrawals",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Literal, TypeAlias, get_args
 
@@ -12,10 +12,10 @@ import msgspec
 from undersong.models.message import Level, Record
 
 ReviewKind = Literal["finding", "lead", "claim"]
-ReviewVerdict = Literal["confirmed", "rejected", "unsure"]
+ReviewVerdict = Literal["confirmed", "rejected", "unsure", "withdrawn"]
 DrawnBy = Literal["random", "least_certain", "conversation", "chosen"]
 REVIEW_KINDS: tuple[ReviewKind, ...] = get_args(ReviewKind)
-REVIEW_VERDICTS: tuple[ReviewVerdict, ...] = get_args(ReviewVerdict)
+REVIEW_VERDICTS: tuple[ReviewVerdict, ...] = ("confirmed", "rejected", "unsure")  # what can be decided
 REASONS = (  # offered, in this order; any other words are taken too
     "innocent reading", "joke or fiction", "out of context", "wrong person", "another pattern", "too little",
     "right, but some quotes are wrong", "we knew this already", "a test, or agreed beforehand", "already dealt with",
@@ -25,6 +25,8 @@ ReviewedRow: TypeAlias = tuple[str, str, str]  # conversation, message id, SHA-2
 
 class Review(Record, frozen=True, kw_only=True):
     """What a person decided; it is never changed, a later one of the same ``kind`` and ``id`` takes its place.
+
+    The verdict ``withdrawn`` takes back what the same ``reviewer`` decided of the same ``kind`` and ``id`` before.
 
     ``rows`` are the messages that it was about, ``evidence`` is the hash over them. What the finding said then stands
     beside it: ``pattern`` (a rule's id, the kind of a claim or lead), ``rule_hash`` (None of leads and claims),
@@ -80,12 +82,34 @@ def evidence_hash(rows: Iterable[ReviewedRow]) -> str:
     return _sha256(sorted(rows))
 
 
+def in_force(reviews: Iterable[Review]) -> list[Review]:
+    """Reviews, in order of time, without those that their reviewer has withdrawn since, and without withdrawals."""
+    every = list(reviews)
+    withdrawn = {_whose(review): place for place, review in enumerate(every) if review.verdict == "withdrawn"}
+    return [review for place, review in enumerate(every) if place > withdrawn.get(_whose(review), -1)]
+
+
+def withdrawals(reviews: Sequence[Review], reviewer: str, at: datetime, note: str = "") -> tuple[Review, ...]:
+    """What takes back all that a reviewer decided in ``reviews``, in order of time; () where nothing is in force.
+
+    Each is over the messages of the decision that it takes back, so that whatever forgets one forgets both.
+    """
+    own = (review for review in in_force(reviews) if review.reviewer == reviewer)
+    latest = {(review.kind, review.id, review.evidence): review for review in own}
+    back = {"verdict": "withdrawn", "at": at, "note": note, "reasons": (), "drawn": "chosen"}
+    return tuple(msgspec.structs.replace(review, propensity=None, pool=None, **back) for review in latest.values())
+
+
+def _whose(review: Review) -> tuple[str, str, str]:
+    return review.kind, review.id, review.reviewer
+
+
 def standing_review(reviews: Iterable[Review], rows: Iterable[ReviewedRow]) -> ReviewStanding | None:
     """How the ``reviews`` of something, in order of time, apply to it now that it rests on ``rows``.
 
-    None where there is none, or fewer than half of the messages are those of the latest one: it is another thing then.
+    None where none is in force, or fewer than half of the messages are those of the latest one: it is another then.
     """
-    every, now = list(reviews), frozenset(rows)
+    every, now = in_force(reviews), frozenset(rows)
     if not every or 2 * len(now.intersection(every[-1].rows)) < len(now):
         return None
     last, *others = _latest(review for review in every if review.evidence == every[-1].evidence)

@@ -14,7 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from undersong.models import LEVELS, Record, Review
+from undersong.models import LEVELS, Record, Review, in_force
 from undersong.models.finding import SURE
 
 POOLS = ("likely", "unlikely", "lead", "claim")
@@ -75,8 +75,8 @@ class _Decision(Record, frozen=True, kw_only=True):
 
 
 def figures(reviews: Iterable[Review], unreviewed: Iterable[UnreviewedItem] = ()) -> ReviewFigures:
-    """The figures over reviews, in the order of time; ``unreviewed`` is what else there is to decide on."""
-    every, rest = list(reviews), list(unreviewed)
+    """The figures over reviews in force, in the order of time; ``unreviewed`` is what else there is to decide on."""
+    every, rest = in_force(reviews), list(unreviewed)
     decisions = _decisions(every)
     likely = [each for each in decisions if each.pool == "likely"]
     left = [each for each in rest if each.pool == "likely"]

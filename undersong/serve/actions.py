@@ -10,7 +10,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from undersong.models import Finding, Record
+from undersong.models import Finding, Record, in_force
 from undersong.report.escape import own_name
 from undersong.report.sureness import share_words
 from undersong.serve.decisions import NAME, Decision, decide
@@ -54,7 +54,7 @@ def review(request: Request) -> Response:
     skip = (*state.skip, chosen.finding_id)[-SKIPPED:] if chosen else ()
     gone = (*state.trail, chosen.finding_id)[-SKIPPED:] if chosen else ()
     last = library.store.finding(state.was) if state.was else None
-    reviewed = len({each.id for each in library.store.reviews("finding")})
+    reviewed = len({each.id for each in in_force(library.store.reviews("finding"))})
     return page(
         request,
         "review.html.j2",
@@ -99,6 +99,8 @@ async def post_review(request: Request) -> Response:
     if back == "/review":
         following = ReviewState(was=decision.id, trail=(*trail, decision.id)[-SKIPPED:])
         target = f"{_with(following)}&outcome={decision.verdict}"
+    elif back == "/review/decisions":
+        target = f"{back}?outcome={decision.verdict}"
     else:
         target = address(f"/{decision.kind}s", decision.id, outcome=decision.verdict)
     answer = RedirectResponse(target, status_code=303)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from undersong.models import Review, encode
+from undersong.models import Review, encode, in_force
 from undersong.serve.pages import page, site_of
 from undersong.stores.csv_tables import table_text
 
@@ -13,15 +13,20 @@ SHOWN = 200  # decisions on the page
 
 
 def decisions(request: Request) -> Response:
-    """The latest decision of each thing, the newest first."""
+    """The latest decision of each thing, the newest first, with what was decided of it before."""
     store = site_of(request).library.store
-    latest: dict[tuple[str, str], Review] = {}
-    for review in store.reviews():
-        latest.pop((review.kind, review.id), None)
-        latest[review.kind, review.id] = review
-    newest = [*latest.values()][::-1]
-    entries = [(review, store.finding(review.id) if review.kind == "finding" else None) for review in newest[:SHOWN]]
-    values = {"entries": entries, "total": len(newest), "more": max(0, len(newest) - SHOWN)}
+    every = list(store.reviews())
+    of: dict[tuple[str, str], list[Review]] = {}
+    for review in every:
+        name = review.kind, review.id
+        of[name] = [*of.pop(name, ()), review]
+    newest = [*of.values()][::-1]
+    entries = [
+        (last, store.finding(last.id) if last.kind == "finding" else None, tuple(earlier))
+        for *earlier, last in newest[:SHOWN]
+    ]
+    decided = len({(review.kind, review.id) for review in in_force(every)})
+    values = {"entries": entries, "total": len(newest), "decided": decided, "more": max(0, len(newest) - SHOWN)}
     return page(request, "decisions.html.j2", "/review", **values)
 
 

@@ -12,7 +12,7 @@ from undersong.serve.library import Library
 from undersong.serve.problems import missing
 from undersong.serve.review_order import ReviewQueue, draws_until
 from undersong.stores import review_queue
-from undersong.stores.reviewing import CHOSEN, review_of, reviewable, standing
+from undersong.stores.reviewing import CHOSEN, review_of, reviewable, standing, withdraw
 from undersong.stores.sqlite.browsing import BrowsingStore
 
 NOTE = 4_000  # characters of a note
@@ -21,7 +21,7 @@ REASONS_AT_MOST = 20
 
 
 class Decision(Record, frozen=True, kw_only=True):
-    """A decision as it comes in: of what, which way, and why.
+    """A decision as it comes in: of what, which way, and why; ``withdrawn`` takes back what this reviewer decided.
 
     ``shown_score``: whether the reviewer saw how sure the program is. Whether it was drawn is worked out here: it was
     where it is next in the queue.
@@ -46,6 +46,8 @@ def _stored(store: BrowsingStore, queue: ReviewQueue, decision: Decision) -> Rev
     if item is None:
         raise missing(f"there is no such {decision.kind}", decision.id)
     at = datetime.now(UTC)
+    if decision.verdict == "withdrawn":
+        return withdraw(store, item, decision.reviewer[:NAME], at, decision.note[:NOTE])
     facts: dict[str, Any] = {
         "reasons": tuple(reason[:NOTE] for reason in decision.reasons[:REASONS_AT_MOST]),
         "note": decision.note[:NOTE],

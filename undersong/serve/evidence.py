@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from undersong.core.text import counted
-from undersong.models import Evaluation, Finding, Message, ReviewStanding, TraitScores
+from undersong.models import Evaluation, Finding, Message, Review, ReviewStanding, TraitScores
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
 from undersong.report.escape import own_name
@@ -20,7 +20,7 @@ from undersong.report.opening_choice import Point
 from undersong.serve.library import Library
 from undersong.serve.marking import MarkedRun, Span, marked
 from undersong.serve.neighbours import DecidedNeighbour, decided_neighbours
-from undersong.stores.reviewing import evidence_places, standing
+from undersong.stores.reviewing import evidence_places, reviews_of, standing
 
 WHOLE = 25  # messages of a conversation that is shown as a whole
 AROUND = 3  # messages before and after each of a finding that are shown in a longer one
@@ -79,6 +79,7 @@ class Evidence:
     certainty: tuple[str, ...]
     outcome: tuple[str, ...]
     standing: ReviewStanding | None
+    reviews: tuple[Review, ...]
     neighbours: tuple[DecidedNeighbour, ...]
 
     @property
@@ -160,6 +161,7 @@ def evidence_of(library: Library, finding: Finding) -> Evidence:
         certainty=certainty_words(finding),
         outcome=outcome_words(finding),
         standing=standing(library.store, finding),
+        reviews=reviews_of(library.store, finding),
         neighbours=decided_neighbours(library, finding),
     )
 

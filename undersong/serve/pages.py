@@ -33,13 +33,13 @@ from undersong.serve.runs import Run
 from undersong.serve.security import HEADERS
 from undersong.serve.transcripts import transcript_page
 from undersong.stores.listing import AgentQuery, ClaimQuery, ConversationQuery, FindingQuery, LeadQuery, SearchQuery
-from undersong.stores.reviewing import Reviewable, evidence_places, standing
+from undersong.stores.reviewing import Reviewable, evidence_places, reviews_of, standing
 
 STALE = 10.0  # seconds for which a list that counts everything may be that of before
 ROWS = 40  # entries of a page for people
 POOL_TITLES = {"likely": "confidence .5 or more", "unlikely": "other findings", "lead": "leads", "claim": "claims"}
 REVIEWER = "undersong_reviewer"  # the cookie with the name that was given last
-SAID = {"confirmed": "Confirmed:", "rejected": "Rejected:", "unsure": "Unsure:"}
+SAID = {"confirmed": "Confirmed:", "rejected": "Rejected:", "unsure": "Unsure:", "withdrawn": "Withdrawn:"}
 
 
 class Site(NamedTuple):
@@ -107,6 +107,7 @@ def overview(request: Request) -> Response:
             for each in library.store.list_findings(limit=5).items
         )
     )
+    counts = library.store.counts()
     undecided = library.store.list_findings(FindingQuery(reviewed=("none",)), None, 1).total
     return page(
         request,
@@ -114,7 +115,12 @@ def overview(request: Request) -> Response:
         "/",
         store=library.settings.report.name if library.settings.copied and library.settings.report
         else library.settings.store.name,
-        counts=library.store.counts(),
+        counts=counts,
+        lists=[
+            ("/findings", counts["findings"], "finding"),
+            ("/leads", library.store.list_leads(None, None, 1).total, "lead"),
+            ("/claims", library.store.list_claims(None, None, 1).total, "claim"),
+        ],
         heading="What to look at" if points else "Welcome",
         points=points,
         coverage=run.coverage if run else None,
@@ -276,11 +282,17 @@ def _item(
             spans = [Span(q.start, q.end, "quote", "quoted") for q in one.quotes if q.message_id == name]
             turns.append((message_, marked(message_.text, spans)))
     back = address(f"/{item['kind']}s", item["id"])
-    values = {"title": title, "sentence": sentence, "facts": facts, "turns": turns, "item": item, "back": back}
+    values: dict[str, Any] = {
+        "title": title,
+        "sentence": sentence,
+        "facts": facts,
+        "turns": turns,
+        "item": item,
+        "back": back,
+    }
     kicker = "Claims" if item["kind"] == "claim" else "Leads"
-    return page(
-        request, "item.html.j2", here, kicker=kicker, question=question, standing=standing(store, one), **values
-    )
+    values |= {"standing": standing(store, one), "reviews": reviews_of(store, one)}
+    return page(request, "item.html.j2", here, kicker=kicker, question=question, **values)
 
 
 class ConversationFilter(Record, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from undersong.models import (
     Record,
     ReviewKind,
     ReviewVerdict,
+    in_force,
 )
 from undersong.models.finding import FindingStatus
 from undersong.models.verdict import DECISIVE, ClaimState, LedgerKind
@@ -34,7 +35,7 @@ T = TypeVar("T")
 PAGE = 50  # entries of a page
 LONGEST = 1_000  # entries of a page, at most
 EXCERPT = 160  # characters of a message that a search shows
-Reviewed = Literal["confirmed", "rejected", "unsure", "none"]  # by the latest review of an id; "none" has no review
+Reviewed = Literal["confirmed", "rejected", "unsure", "none"]  # by the latest review of an id that is in force
 
 
 class Page(NamedTuple, Generic[T]):
@@ -288,7 +289,8 @@ def excerpt_of(text: str, phrases: Sequence[list[str]]) -> str:
 
 
 def _reviewed(store: Store, kind: ReviewKind, wanted: tuple[Reviewed, ...]) -> Callable[[Reviewable], bool]:
-    latest: dict[str, ReviewVerdict] = {review.id: review.verdict for review in store.reviews(kind)} if wanted else {}
+    decided = in_force(store.reviews(kind)) if wanted else ()
+    latest: dict[str, ReviewVerdict] = {review.id: review.verdict for review in decided}
     return lambda item: not wanted or latest.get(kind_and_id(item)[1], "none") in wanted
 
 

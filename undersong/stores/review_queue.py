@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
-from undersong.models import DrawnBy, Finding, LedgerClaim, Review, ReviewKind, ReviewStanding, ReviewVerdict
+from undersong.models import DrawnBy, Finding, LedgerClaim, Review, ReviewKind, ReviewStanding, ReviewVerdict, in_force
 from undersong.models.verdict import AGAINST
 from undersong.patterns.leads import shown_leads
 from undersong.stores.conversation_order import OrderedFinding, conversation_places
@@ -177,5 +177,6 @@ def candidate_of(store: Store, item: Reviewable, reviewed: set[str]) -> Candidat
     if now is None:
         return Candidate(item, None, False)
     rows = evidence_rows(store, item)
-    drawn = any(each.drawn != "chosen" and frozenset(each.rows) == frozenset(rows) for each in reviews_of(store, item))
+    decided = in_force(reviews_of(store, item))
+    drawn = any(each.drawn != "chosen" and frozenset(each.rows) == frozenset(rows) for each in decided)
     return Candidate(item, now, drawn)

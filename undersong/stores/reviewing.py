@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from undersong.core.text import text_hash
-from undersong.errors import StoreError
+from undersong.errors import StoreError, UsageError
 from undersong.models import (
     DrawnBy,
     Finding,
@@ -21,6 +21,7 @@ from undersong.models import (
     ReviewVerdict,
     evidence_hash,
     standing_review,
+    withdrawals,
 )
 
 if TYPE_CHECKING:
@@ -134,6 +135,22 @@ def standing(store: Store, item: Reviewable) -> ReviewStanding | None:
     """The latest review of something and whether it is stale, worked out now; None where it has to be reviewed."""
     reviews = reviews_of(store, item)
     return standing_review(reviews, evidence_rows(store, item)) if reviews else None
+
+
+def withdraw(store: Store, item: Reviewable, reviewer: str, at: datetime, note: str = "") -> Review:
+    """Take back what a reviewer decided of something: it is as if they had not decided, and what they wrote stays.
+
+    Returns what was stored; raises UsageError where they have decided nothing that is in force.
+    """
+    made = withdrawals(reviews_of(store, item), reviewer, at, note)
+    if not made:
+        who = reviewer or "somebody without a name"
+        raise UsageError(
+            f"{who} has decided nothing of it that could be withdrawn", where=kind_and_id(item)[1],
+            remedy="name the reviewer whose decision it is",
+        )  # fmt: skip
+    store.add_reviews(made)
+    return made[-1]
 
 
 class ReviewDraw(Record, frozen=True, kw_only=True):

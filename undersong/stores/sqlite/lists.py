@@ -40,8 +40,15 @@ _SORTS = {  # of findings: the key, lower first
     "recent": ("coalesce(-ended, 1)", "id"),
     "id": ("id",),
 }
+_REVIEWER = "json_extract(CAST({}.body AS TEXT), '$.reviewer')"
+_WITHDRAWN = (  # whether the one who decided has withdrawn it since
+    "EXISTS (SELECT 1 FROM reviews AS later WHERE later.kind = made.kind AND later.id = made.id"
+    " AND later.verdict = 'withdrawn' AND (later.at, later.key) > (made.at, made.key)"
+    f" AND {_REVIEWER.format('later')} IS {_REVIEWER.format('made')})"
+)
 _LATEST = (
-    "coalesce((SELECT verdict FROM reviews WHERE kind = '{}' AND reviews.id = {}.id"
+    "coalesce((SELECT verdict FROM reviews AS made WHERE kind = '{}' AND made.id = {}.id"
+    f" AND verdict <> 'withdrawn' AND NOT {_WITHDRAWN}"
     " ORDER BY at DESC, key DESC LIMIT 1), 'none')"
 )
 _CITING = (  # the ids at once, and then a step through the index of the order, which stops at the end of a page
