@@ -56,5 +56,5 @@ def test_a_check_says_that_such_a_store_has_no_seals(run: Command) -> None:
     assert (checked.returncode, checked.stderr) == (0, "")
     assert checked.stdout.splitlines() == [
         "memory://here holds together",
-        "not compared with what was stored: only files have seals and a digest",
+        "not compared with what was stored: this store has neither seals nor a digest",
     ]

@@ -241,6 +241,35 @@ def test_sync_and_check_and_seed_from_the_command_line(graph: GraphStore, unders
         assert list(export_records(graph)) == list(export_records(local_store))
 
 
+CHANGES = (
+    "MATCH (m:Message {message_id: 'm1'}) SET m.body = m.body + ' '",
+    "MATCH (m:Message {message_id: 'm1'}) DETACH DELETE m",
+    "MATCH (e:Evaluation {message_id: 'm0'}) SET e.trait_virtue = 0.26",
+    "MATCH ()-[r:EXHIBITS_PATTERN]->() SET r.confidence = 0.9",
+    "MATCH ()-[r:EXHIBITS_PATTERN]->() DELETE r",
+    "MATCH (m:Message {message_id: 'm0'})-[r:IN]->(), (t:Thread {thread_id: 'c2'}) DELETE r CREATE (m)-[:IN]->(t)",
+    "CREATE (:Agent {agent_id: 'nobody'})",
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_digest_kept_elsewhere_shows_what_a_query_changed(
+    graph: GraphStore, undersong: Undersong, change: str
+) -> None:
+    for conversation in (talk("you are wonderful", "send the money"), talk("hello", conversation="c2")):
+        graph.put_conversation(conversation, *scans(conversation))
+    graph.append([row("m0"), row("m1", 1)], [make_finding("f1", "c1")])
+    command = ("store", "check", "--store", graph.address)
+    digest = undersong(*command).out.split("digest ")[1].strip()
+    graph.seed()
+    graph._write(lambda transaction: transaction.run("CREATE (:Note {text: 'of somebody else'})"))
+    assert undersong(*command, "--digest", digest).code == 0
+    graph._write(lambda transaction: transaction.run(change))
+    changed = undersong(*command, "--digest", digest)
+    assert changed.code == 4
+    assert "not that of the digest" in changed.out
+
+
 def test_a_graph_and_a_file_hold_the_same(graph: GraphStore, tmp_path: Path) -> None:
     graph.append(world(3, agents=5), [make_finding("f", "c1")])
     with SQLiteStore(tmp_path / "s.db") as file:

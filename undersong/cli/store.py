@@ -67,8 +67,9 @@ def check(address: str, digest: str | None) -> None:
     """Read everything and say what does not hold together or is not as it was stored; exit code 4 if anything.
 
     A file's rows are compared with seals that every write of undersong renews, its packed histories and its index of
-    words with the rows that they are made from; other stores have no seals. Who can run undersong can seal again
-    what they changed: keep the digest that is printed somewhere else, and name it with --digest.
+    words with the rows that they are made from. A graph has no seals, since anybody's queries may write there, and who
+    can run undersong can seal again what they changed in a file: keep the digest that is printed somewhere else, and
+    name it with --digest.
     """
     from undersong.stores.integrity import problems
 
@@ -85,7 +86,7 @@ def check(address: str, digest: str | None) -> None:
     if content is not None:
         click.echo(f"digest {content}")
     elif not number:
-        click.echo("not compared with what was stored: only files have seals and a digest")
+        click.echo("not compared with what was stored: this store has neither seals nor a digest")
     raise SystemExit(DAMAGED if number else 0)
 
 

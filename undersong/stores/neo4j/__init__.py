@@ -10,6 +10,7 @@ from undersong.models import encode
 from undersong.patterns.catalog import all_rules
 from undersong.stores.codec import decoded
 from undersong.stores.neo4j.connection import FOLDER, VERSION, Transaction, cypher
+from undersong.stores.neo4j.content import LABELS, content_digest
 from undersong.stores.neo4j.conversations import GraphLiveStore, fill_texts, put, put_routes
 from undersong.stores.neo4j.histories import (
     FOR_PEOPLE,
@@ -88,6 +89,10 @@ class GraphStore(GraphLiveStore, GraphHistoryStore, GraphReviewStore, Store):
     def integrity_errors(self) -> Iterator[str]:
         """See Store."""
         return (f"evaluation {record[0]} belongs to no agent" for record in self._read(cypher.rows_without_agent))
+
+    def digest(self) -> str | None:
+        """See Store; what is written meanwhile may be in it in part."""
+        return self._streamed(content_digest, (cypher.content_nodes, cypher.content_relationships), labels=LABELS)
 
     def facts(self) -> dict[str, str]:
         """See Store."""

@@ -76,6 +76,11 @@ class Connection:
             reading = RoutingControl.READ
             return self._driver.execute_query(query, parameters, routing_=reading, database_=self._database).records
 
+    def _streamed(self, work: Callable[..., T], queries: Sequence[str], **parameters: Any) -> T:
+        """What ``work`` makes of the records of some reading queries, which come as it takes them."""
+        with self._translated(), self._driver.session(database=self._database) as session:
+            return session.execute_read(lambda begun: work(*(begun.run(query, parameters) for query in queries)))
+
     def _write(self, work: Callable[[Transaction], T]) -> T:
         """Do ``work`` in one transaction, after all others; where the server goes away it is done again."""
         if self._read_only:

@@ -16,6 +16,13 @@ CALL dbms.components() YIELD name, versions RETURN name, versions[0] AS version
 MERGE (c:Cursor {name: 'versions'}) ON CREATE SET c.change = 0, c.agent = ''
 SET c.change = c.change + 1 RETURN c.change AS version
 
+// content_nodes: all that is stored
+MATCH (n) WHERE any(label IN labels(n) WHERE label IN $labels) RETURN elementId(n), labels(n), properties(n)
+
+// content_relationships
+MATCH (n)-[r]->(m) WHERE any(label IN labels(n) WHERE label IN $labels)
+RETURN elementId(n), type(r), properties(r), elementId(m), coalesce(m.indicator_id, m.name)
+
 
 // ---------- conversations
 
