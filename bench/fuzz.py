@@ -60,6 +60,7 @@ class Outcome(NamedTuple):
     detail: str = ""
 
 
+FAILURES = ("crash", "hang", "lost words")
 WORD = re.compile(r"[A-Za-z]{4,}")
 ESCAPE = re.compile(r"\\.")  # of a JSON string: a backslash and what it escapes
 
@@ -147,22 +148,34 @@ MUTATIONS: tuple[Callable[[random.Random, bytes], bytes], ...] = (
 )  # fmt: skip
 
 
-def run(count: int, seed: int, folder: Path) -> Iterator[Outcome]:
-    """Mutate and read ``count`` inputs; the same seed gives the same inputs."""
+def run(count: int, seed: int, folder: Path, keep: Path | None = None) -> Iterator[Outcome]:
+    """Mutate and read ``count`` inputs; the same seed gives the same inputs. Those that fail are copied to ``keep``."""
     rng = random.Random(seed)
     seeds = samples()
     for sample in seeds:
         (folder / sample.name).write_bytes(sample.data)
-    for number in range(count):
-        chosen = seeds[number % len(seeds)]
-        data = mutated(rng, chosen)
-        path = folder / chosen.name
-        path.write_bytes(data)
-        forced = rng.random() < 0.4
-        if chosen.name.endswith(".telemetry.json"):
-            path = folder / chosen.name.replace(".telemetry", "")
-            path.write_bytes((SAMPLES / "session" / path.name).read_bytes())
-        yield attempt(path, chosen.form, forced=forced, wanted=still_there(chosen, data))
+    with _watch() as begin:
+        for number in range(count):
+            chosen = seeds[number % len(seeds)]
+            data = mutated(rng, chosen)
+            path = folder / chosen.name
+            path.write_bytes(data)
+            forced = rng.random() < 0.4
+            if chosen.name.endswith(".telemetry.json"):
+                path = folder / chosen.name.replace(".telemetry", "")
+                path.write_bytes((SAMPLES / "session" / path.name).read_bytes())
+            begin()
+            outcome = attempt(path, chosen.form, forced=forced, wanted=still_there(chosen, data))
+            if keep and outcome.verdict in FAILURES:
+                name = f"{seed}-{number}{'-forced' * forced}"
+                _put_aside(keep / name, Sample(chosen.form, chosen.name, data), outcome)
+            yield outcome
+
+
+def _put_aside(folder: Path, sample: Sample, outcome: Outcome) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / sample.name).write_bytes(sample.data)
+    print(f"{folder}: {outcome.form}: {outcome.verdict}: {outcome.detail}", flush=True)
 
 
 @cache
@@ -253,13 +266,31 @@ def _deadline() -> Iterator[None]:
 
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, DEADLINE)
-    faulthandler.dump_traceback_later(HARD_STOP, exit=True)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        faulthandler.cancel_dump_traceback_later()
         signal.signal(signal.SIGPROF, before)
+
+
+@contextmanager
+def _watch() -> Iterator[Callable[[], None]]:
+    """A function to call before each input: the process ends with a traceback HARD_STOP after the last call.
+
+    Its thread is started anew once a second, since to end it takes longer than to read an input.
+    """
+    due = 0.0
+
+    def begin() -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            faulthandler.dump_traceback_later(HARD_STOP, exit=True)
+            due = time.monotonic() + 1
+
+    try:
+        yield begin
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _verdict(items: Iterator[Conversation | Problem | InputFile], wanted: frozenset[str]) -> str:
@@ -350,15 +381,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="folder for the inputs that failed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         list(run(50, options.seed, Path(folder)))
         before, started = growth(), time.perf_counter()
-        outcomes = list(run(options.count, options.seed, Path(folder)))
+        outcomes = list(run(options.count, options.seed, Path(folder), options.keep))
     grown = growth() - before
     print(table(outcomes))
     print(f"{time.perf_counter() - started:.0f} s, memory grew by {grown / 2**20:.0f} MiB (limit {GROWTH >> 20})")
-    failed = [each for each in outcomes if each.verdict in ("crash", "hang", "lost words")]
+    failed = [each for each in outcomes if each.verdict in FAILURES]
     for outcome in failed[:20]:
         print(f"{outcome.form}: {outcome.verdict}: {outcome.detail}")
     return 1 if failed or grown > GROWTH else 0
