@@ -242,7 +242,8 @@ def test_sync_and_check_and_seed_from_the_command_line(graph: GraphStore, unders
 
 
 CHANGES = (
-    "MATCH (m:Message {message_id: 'm1'}) SET m.body = m.body + ' '",
+    "MATCH (m:Message {message_id: 'm1'}) SET m.text = m.text + '.'",
+    "MATCH (m:Message {message_id: 'm1'}), (o:Message {message_id: 'm0', thread_id: 'c2'}) SET m.body = o.body",
     "MATCH (m:Message {message_id: 'm1'}) DETACH DELETE m",
     "MATCH (e:Evaluation {message_id: 'm0'}) SET e.trait_virtue = 0.26",
     "MATCH ()-[r:EXHIBITS_PATTERN]->() SET r.confidence = 0.9",
