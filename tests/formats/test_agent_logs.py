@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.formats.conftest import outcome
+from tests.formats.conftest import Outcome, outcome
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
 
@@ -197,6 +197,48 @@ def test_shown_text_of_copilot_that_stands_in_no_round_is_noted(tmp_path: Path) 
     (tmp_path / "chat.json").write_text(json.dumps(chat))
     notes = outcome(tmp_path / "chat.json").problem_texts("note")
     assert set(notes) - set(NOTES_OF_COPILOT) == {"1 × text that was shown and stands in no round, not read"}
+
+
+OTHER, UNTOLD = "text that should repeat a message and has other words", "result of a call that is not told"
+REPEATED = (
+    ("codex/rollout-2026-02-02.jsonl", '"text": "The body is empty; nothing is rendered."', '"text": "Look."', OTHER),
+    ("cursor/agent.jsonl", '[{"type": "text", "text": "I take "}]', '[""]', OTHER),
+    ("copilot/chat.json", '"toolCallRounds"', '"rounds"', UNTOLD),
+    ("inspect/harbour.json", '"input": "When is high tide?"', '"input": "When is low water?"', OTHER),
+    ("claude/conversations.json", '"text": "Not outdoors."', '"text": "Not in the yard."', OTHER),
+    ("braintrust/logs.jsonl", '"output": "In the shed."', '"output": "In the attic."', OTHER),
+)
+
+
+@pytest.mark.parametrize(("path", "old", "new", "note"), REPEATED, ids=[case[0] for case in REPEATED])
+def test_a_repeated_text_with_other_words_is_noted(path: str, old: str, new: str, note: str, tmp_path: Path) -> None:
+    assert note not in str(outcome(SAMPLES / path).problems)
+    assert f"1 × {note}, not read" in _changed(path, old, new, tmp_path).problem_texts("note")
+
+
+READ = (
+    ("cursor/agent.jsonl", '"subtype": "completed", "call_id": "c2"', '"subtype": "", "call_id": "c2"', "8 passed"),
+    ("sweagent/quay__tide-7.traj", '"thought": "I take one off.",', "", "I take one off"),
+    (
+        "codex/rollout-2026-02-02.jsonl",
+        '"summary": [], "encrypted',
+        '"summary": "It is empty.", "encrypted',
+        "It is empty",
+    ),
+)
+
+
+@pytest.mark.parametrize(("path", "old", "new", "words"), READ, ids=[case[0] for case in READ])
+def test_words_in_a_damaged_step_are_read(path: str, old: str, new: str, words: str, tmp_path: Path) -> None:
+    assert words in repr(_changed(path, old, new, tmp_path).only.messages)
+
+
+def _changed(path: str, old: str, new: str, tmp_path: Path) -> Outcome:
+    text = (SAMPLES / path).read_text()
+    assert old in text
+    changed = tmp_path / Path(path).name
+    changed.write_text(text.replace(old, new, 1))
+    return outcome(changed)
 
 
 def test_text_between_a_session_and_its_first_message_is_noted(tmp_path: Path) -> None:

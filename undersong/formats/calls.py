@@ -16,6 +16,7 @@ from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.chat import chat_messages
 from undersong.formats.json_stream import records
+from undersong.formats.repeats import Repeats
 from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog, inside
 from undersong.models import Conversation, Message, Problem, Role, SourceRef, ToolCall, ToolResult
@@ -72,15 +73,13 @@ class CallLog:
         """What stands around the calls of a conversation, which counts where it has none."""
         self._around.setdefault(conversation, []).append(call)
 
-    def conversations(self) -> Iterator[Conversation]:
+    def conversations(self, notes: SkipLog) -> Iterator[Conversation]:
         """Each conversation, in the order of their first calls in the input, then those without any."""
         for key, calls in (self._around | self._calls).items():
-            yield self._conversation(key, sorted(calls, key=lambda call: (call.start, call.end)))
-
-    def repeated(self) -> Iterator[SourceRef]:
-        """The places of what stands around calls that are there."""
-        for key in (key for key in self._around if key in self._calls):
-            yield from (call.ref for call in self._around[key])
+            conversation = self._conversation(key, sorted(calls, key=lambda call: (call.start, call.end)))
+            if key in self._calls:
+                _note_repeated(self._around.get(key, ()), conversation.messages, notes)
+            yield conversation
 
     def _conversation(self, key: str, calls: list[ModelCall]) -> Conversation:
         """The messages of the calls: each call adds what it does not share with those before it."""
@@ -117,6 +116,16 @@ def chat_utterances(
     return utterances
 
 
+def _note_repeated(around: Iterable[ModelCall], messages: tuple[Message, ...], notes: SkipLog) -> None:
+    """Note what stands around calls that are there, and where it has other words than they."""
+    repeats = Repeats()
+    for call in around:
+        notes.add("span around calls of a model, whose messages they repeat, not read", call.ref)
+        for utterance in (*call.before, *call.after):
+            repeats.add(utterance.text, call.ref)
+    repeats.note_others(messages, notes)
+
+
 class TraceSpan(NamedTuple):
     """A span of a trace as a tool exports it: whether it is a call of a model, and whether nothing is around it."""
 
@@ -149,9 +158,7 @@ def read_spans(
                 yield from _add(span, place, log, notes)
         except RecordError as error:
             yield Problem(what=error.what, where=str(record.ref), remedy=error.remedy)
-    yield from log.conversations()
-    for ref in log.repeated():
-        notes.add("span around calls of a model, whose messages they repeat, not read", ref)
+    yield from log.conversations(notes)
     yield from notes.problems()
 
 
@@ -257,7 +264,7 @@ def read_calls(source_items: Iterable[Item | tuple[str, ModelCall]], log: CallLo
             log.add(*item)
         else:
             yield item
-    yield from log.conversations()
+    yield from log.conversations(notes)
     yield from notes.problems()
 
 

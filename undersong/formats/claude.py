@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import JsonRecord, elements, problems_of, read_records
+from undersong.formats.repeats import Repeats
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.tree import branches
@@ -22,6 +24,7 @@ _MESSAGE_KEYS = frozenset(
 _ABOUT_KEYS = frozenset(
     ("uuid", "name", "created_at", "updated_at", "account", "chat_messages", "current_leaf_message_uuid")
 )
+_PLACEHOLDER = re.compile(r"```\s*This block is not supported on your current device yet\.\s*```")
 _BLOCKS = ("text", "thinking", "tool_use", "tool_result")
 
 
@@ -43,10 +46,12 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
         return
     key = values.name(value.get("uuid")) or fallback
     notes.unread(value, ref, _ABOUT_KEYS)
-    messages: list[Message] = []
+    messages, repeats = list[Message](), Repeats()
     yield from problems_of(
-        elements(items, ref, "chat_messages"), lambda item, place: messages.append(_message(item, place, key, notes))
+        elements(items, ref, "chat_messages"),
+        lambda item, place: messages.append(_message(item, place, key, repeats, notes)),
     )
+    repeats.note_others(messages, notes)
     if not items:
         notes.add(EMPTY, ref)
     if messages:
@@ -62,7 +67,7 @@ def _conversation(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator
         )
 
 
-def _message(value: Any, ref: SourceRef, conversation: str, notes: SkipLog) -> Message:
+def _message(value: Any, ref: SourceRef, conversation: str, repeats: Repeats, notes: SkipLog) -> Message:
     if not isinstance(value, dict):
         raise RecordError("a message that is not an object")
     role = values.role(value.get("sender"))
@@ -70,8 +75,10 @@ def _message(value: Any, ref: SourceRef, conversation: str, notes: SkipLog) -> M
         raise RecordError("a message without a known sender")
     blocks = [each for each in values.blocks(value.get("content")) if isinstance(each, dict)]
     _note_left_out(value, blocks, ref, notes)
-    text_blocks = values.said_blocks(blocks)
-    text = values.text(text_blocks) or (value["text"] if isinstance(value.get("text"), str) else None)
+    whole = value["text"] if isinstance(value.get("text"), str) else None
+    text = values.text(values.said_blocks(blocks)) or whole
+    if whole is not None and text is not whole:
+        repeats.add(_PLACEHOLDER.sub("", whole), ref)
     if text is None and not blocks:
         raise RecordError("a message without text")
     calls = (values.tool_call(each) for each in blocks if each.get("type") == "tool_use")

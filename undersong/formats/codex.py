@@ -8,6 +8,7 @@ from typing import Any
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import problems_of, records
+from undersong.formats.repeats import Repeats
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
@@ -37,13 +38,14 @@ def read(source: TextSource) -> Iterator[Item]:
     """One conversation per file."""
     rollout = _Rollout(source.stem)
     yield from problems_of(records(source), rollout.add_line)
-    if rollout.messages:
+    messages = rollout.finished()
+    if messages:
         yield Conversation(
             id=rollout.id,
             source_format="codex",
-            messages=tuple(rollout.message(index) for index in range(len(rollout.messages))),
+            messages=messages,
             started_at=values.time_or_none(rollout.started),
-            source_ref=rollout.messages[0]["source_ref"],
+            source_ref=messages[0].source_ref,
         )
     yield from rollout.notes.problems()
 
@@ -58,10 +60,18 @@ class _Rollout:
         self.messages: list[dict[str, Any]] = []
         self.tools: dict[str, str] = {}
         self.thoughts: list[str] = []  # of the message that comes next
+        self.repeats = Repeats()
         self.notes = SkipLog()
 
-    def message(self, index: int) -> Message:
-        return Message(conversation=self.id, position=index, **self.messages[index])
+    def finished(self) -> tuple[Message, ...]:
+        """All messages; thoughts that no message follows are one without words."""
+        if self.thoughts and self.messages:
+            self._add("assistant", "assistant", "", None, self.messages[-1]["source_ref"], model=self.model)
+        messages = tuple(
+            Message(conversation=self.id, position=position, **fields) for position, fields in enumerate(self.messages)
+        )
+        self.repeats.note_others(messages, self.notes)
+        return messages
 
     def add_line(self, line: Any, ref: SourceRef) -> None:
         if not isinstance(line, dict):
@@ -92,6 +102,8 @@ class _Rollout:
             self.model = values.string(payload.get("model")) or self.model
         elif kind == "response_item":
             self._item(payload, time, ref)
+        elif kind == "event_msg":
+            self.repeats.add(payload.get("message", payload.get("text")), ref)
         elif kind == "compacted":
             self.notes.add("compaction of the history, read as no message", ref)
 

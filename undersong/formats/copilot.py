@@ -30,6 +30,7 @@ _PART_KEYS = frozenset(
     ("kind", "value", "content", "uris", "supportThemeIcons", "supportHtml", "baseUri", "vulnerabilities")
 )
 _RESULT_KEYS = frozenset(("metadata", "errorDetails", "details", "usage", "nextQuestion"))
+UNTOLD = "result of a call that is not told, not read"
 _TEXT = (None, "markdownContent", "markdownVuln")  # a tuple: a kind may be anything
 
 
@@ -84,21 +85,23 @@ def _request(log: AgentLog, request: Any, ref: SourceRef, notes: SkipLog) -> Non
     rounds = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     if missing := (len(listed) if isinstance(listed, list) else int(bool(listed))) - len(rounds):
         notes.add("round of an agent that is not an object, not read", ref, missing)
+    results = as_object(metadata.get("toolCallResults"))
     if any(each.get("toolCalls") for each in rounds):
-        _rounds(log, rounds, as_object(metadata.get("toolCallResults")), ref, model, notes)
-        _note_shown(request.get("response"), rounds, ref, notes)
-        last = values.string(rounds[-1].get("response"))
-        shown = _text(request.get("response")) if not last else ""
-        if shown and not rounds[-1].get("toolCalls"):
+        _rounds(log, rounds, results, ref, model, notes)
+        is_answered = values.string(rounds[-1].get("response")) or rounds[-1].get("toolCalls")
+        shown = _text(request.get("response")) if not is_answered else ""
+        if shown:
             log.say("assistant", shown, ref, model=model)
+        else:
+            _note_shown(request.get("response"), rounds, ref, notes)
         return
+    if results:
+        notes.add(UNTOLD, ref)
     _parts(log, request.get("response"), ref, model, notes)
 
 
 def _note_shown(parts: Any, rounds: list[dict[str, Any]], ref: SourceRef, notes: SkipLog) -> None:
     """Note each text of a response that stands in none of the rounds, which are read in its place."""
-    if not values.string(rounds[-1].get("response")):
-        return  # the response itself is read then
     words = " ".join(" ".join((values.string(each.get("response")) or "").split()) for each in rounds)
     for part in parts if isinstance(parts, list) else ():
         if isinstance(part, dict) and part.get("kind") in _TEXT and " ".join(_text([part]).split()) not in words:
@@ -127,7 +130,7 @@ def _rounds(
                 text = _answer(as_object(results[call.id]), ref, notes)
                 log.answer(ToolResult(text=text, call_id=call.id), ref)
     if unclaimed:
-        notes.add("result of a call that is not told, not read", ref)
+        notes.add(UNTOLD, ref)
 
 
 def _answer(result: Mapping[str, Any], ref: SourceRef, notes: SkipLog) -> str:

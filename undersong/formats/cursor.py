@@ -15,6 +15,7 @@ from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.agent_log import AgentLog, as_object
 from undersong.formats.json_stream import problems_of, records
+from undersong.formats.repeats import Repeats
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.text import whole_text
@@ -40,6 +41,7 @@ def read(source: TextSource) -> Iterator[Item]:
         logs, notes, title = list(stream.logs.values()), stream.notes, None
         for log in logs:
             stream.flush(log)
+        stream.results.note_others((message for log in logs for message in log.messages), notes)
     else:
         notes = SkipLog()
         log, title = _exported(source, notes)
@@ -88,6 +90,7 @@ class _CursorStream:
         self.stem = stem
         self.logs: dict[str, AgentLog] = {}
         self.pieces: dict[str, list[tuple[str, SourceRef]]] = {}
+        self.results = Repeats()  # what the last line of a session repeats
         self.notes = SkipLog()
 
     def add_line(self, line: Any, ref: SourceRef) -> None:
@@ -112,6 +115,7 @@ class _CursorStream:
         elif kind == "tool_call":
             self._call(log, line, ref)
         else:
+            self.results.add(line.get("result"), ref)
             self.notes.add(f"line of type {str(kind)[:40]!r}, read as no message", ref)
 
     def flush(self, log: AgentLog, calls: tuple[ToolCall, ...] = (), ref: SourceRef | None = None) -> None:
@@ -128,7 +132,7 @@ class _CursorStream:
         if inner is None:
             raise RecordError("a call without its tool")
         call_id = values.name(line.get("call_id"))
-        if line.get("subtype") != "completed":
+        if line.get("subtype") != "completed" and "result" not in inner:
             name = values.name(inner.get("name")) if key == "function" else key.removesuffix(_SUFFIX)
             arguments = inner.get("args", inner.get("arguments"))
             self.flush(log, (ToolCall(name=name or "tool", id=call_id, input=arguments),), ref)

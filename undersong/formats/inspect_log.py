@@ -12,9 +12,10 @@ from typing import Any
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import JsonRecord, elements, problems_of, read_records
+from undersong.formats.repeats import Repeats
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
-from undersong.formats.values import SkipLog
+from undersong.formats.values import SkipLog, inside
 from undersong.models import Conversation, Message, Problem, SourceRef, ToolResult
 
 _KEYS = frozenset(
@@ -82,6 +83,7 @@ def _log(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
     yield from problems_of(
         elements(listed, ref, "messages"), lambda item, place: messages.append(_message(item, key, model, place, notes))
     )
+    _note_others(value.get("input"), output, messages, ref, notes)
     if messages:
         yield Conversation(
             id=key,
@@ -94,6 +96,18 @@ def _log(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
         )
     else:
         notes.add(values.EMPTY, ref)
+
+
+def _note_others(asked: Any, output: dict[str, Any], messages: list[Message], ref: SourceRef, notes: SkipLog) -> None:
+    """Note a question or answer of a sample that its messages do not have."""
+    repeats = Repeats()
+    for item in asked if isinstance(asked, list) else [asked]:
+        repeats.add(item.get("content") if isinstance(item, dict) else item, inside(ref, "input"))
+    choices = output.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        message = choice.get("message") if isinstance(choice, dict) else None
+        repeats.add(message.get("content") if isinstance(message, dict) else None, inside(ref, "output"))
+    repeats.note_others(messages, notes)
 
 
 def _message(item: Any, key: str, model: str | None, ref: SourceRef, notes: SkipLog) -> Message:

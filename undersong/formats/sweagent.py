@@ -95,10 +95,12 @@ def _step(log: AgentLog, step: Any, ref: SourceRef, notes: SkipLog) -> None:
     notes.marks(step, ref)
     notes.unread(step, ref, _KEYS)
     action = values.string(step.get("action")) or ""
-    thought = values.text(step.get("thought")) or ("" if action.strip() else values.text(step.get("response")) or "")
+    thought = values.text(step.get("thought"))
+    if thought is None or not (thought or action.strip()):
+        thought = values.text(step.get("response")) or ""
     call_id = f"step-{ref.pointer or ''}"
     calls = (_call(action, call_id),) if action.strip() else ()
-    if calls and step.get("thought") and not thought:
+    if calls and step.get("thought") and values.text(step["thought"]) is None:
         notes.add("thought that is no text, not read", ref)
     if not thought and not calls:
         raise RecordError("a step without a thought and an action")
