@@ -7,13 +7,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Undersong
+from tests.conftest import Ran, Undersong
 from tests.verdict.test_thinking import EDIT, EDITED, claude_code
+from undersong.pipeline.session_check import ending_session
 
+PUSH = [{"type": "tool_use", "id": "t3", "name": "Bash", "input": {"command": "git push --no-verify"}}]
+PUSHED = [{"type": "tool_result", "tool_use_id": "t3", "content": "main -> main"}]
 RUN = [{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "pytest -q"}}]
 
 
@@ -23,6 +27,11 @@ def session(folder: Path, result: str, *, failed: bool, claim: str = "Low tide i
         folder, ("user", "low tide is off"), ("assistant", EDIT), ("user", EDITED), ("assistant", RUN),
         ("user", answer), ("assistant", claim),
     )  # fmt: skip
+
+
+def bypassed(folder: Path, claim: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    return claude_code(folder, ("user", "push it"), ("assistant", PUSH), ("user", PUSHED), ("assistant", claim))
 
 
 def test_a_contradicted_claim_ends_with_one_and_one_line_of_json(undersong: Undersong, tmp_path: Path) -> None:
@@ -37,8 +46,30 @@ def test_a_contradicted_claim_ends_with_one_and_one_line_of_json(undersong: Unde
 
 
 def test_a_claim_that_holds_ends_with_nought(undersong: Undersong, tmp_path: Path) -> None:
-    ran = undersong("claims", str(session(tmp_path, "9 passed in 0.2s", failed=False)))
-    assert (ran.code, ran.out.strip()) == (0, "of 1 claim 1 backed")
+    path = session(tmp_path, "9 passed in 0.2s", failed=False)
+    ran = undersong("claims", str(path))
+    rest = f"Nothing speaks against 1 claim: `undersong claims {path} --all` lists all."
+    assert (ran.code, ran.out.split("\n\n")) == (0, ["of 1 claim 1 backed", f"{rest}\n"])
+    ran = undersong("claims", str(path), "--all")
+    assert "backed: turn 6: “Low tide is right and all tests pass.”\n    why: 9 passed in 0.2s" in ran.out
+
+
+def test_each_session_is_named_with_the_command_that_opens_it(undersong: Undersong, tmp_path: Path) -> None:
+    path = session(tmp_path, "1 failed, 8 passed in 0.2s", failed=True)
+    bypass = bypassed(tmp_path / "other", "Pushed to main.")
+    bypass.write_text(bypass.read_text(encoding="utf-8").replace("quay-1", "pier-2"), encoding="utf-8")
+    ran = undersong("claims", str(path), str(bypass))
+    assert ran.code == 1
+    first, second = (part.splitlines() for part in ran.out.split("\n\n")[1:3])
+    assert first[0] == f"“low tide is off” · 2026-05-01 · {path}"
+    assert (first[-1], second[-1]) == ("  open it: claude --resume quay-1", "  open it: claude --resume pier-2")
+    assert second[1] == "  no verify: turn 2: git push --no-verify"
+    facts = json.loads(undersong("claims", str(bypass), "--json").out)["sessions"]
+    assert [(fact["file"], fact["open"]) for fact in facts] == [(str(bypass), "claude --resume pier-2")]
+
+
+def test_a_way_round_a_check_alone_ends_with_one(undersong: Undersong, tmp_path: Path) -> None:
+    assert undersong("claims", str(bypassed(tmp_path, "Pushed to main."))).code == 1
 
 
 def test_without_a_path_it_says_what_to_do(undersong: Undersong) -> None:
@@ -81,19 +112,77 @@ def _block(page: str, lang: str) -> str:
     return block
 
 
-def test_a_hook_that_cannot_read_the_session_says_so_and_holds_nothing(
-    undersong: Undersong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def hook(undersong: Undersong, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """Run the hook on an input."""
+
+    def run(text: str | dict[str, object], *arguments: str) -> Ran:
+        given = text if isinstance(text, str) else json.dumps(text)
+        monkeypatch.setattr("sys.stdin", io.StringIO(given))
+        return undersong("claims", "--hook", *arguments)
+
+    return run
+
+
+UNREADABLE = {
+    "no JSON": "what?",
+    "nothing": "",
+    "no object": "[]",
+    "no path": "{}",
+    "a path that is none": '{"transcript_path": 3}',
+    "a folder": '{"transcript_path": "."}',
+    "nothing there": '{"transcript_path": "nope.jsonl"}',
+    "no session": '{"transcript_path": "x.jsonl"}',
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_hook_that_cannot_read_says_so_with_an_exit_code_that_holds_nothing(
+    hook: Callable[..., Ran], text: str
 ) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_text("no session", encoding="utf-8")
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"transcript_path": str(path)})))
-    ran = undersong("claims", "--hook")
-    assert ran.code == 0
-    answer = json.loads(ran.out)
-    assert "decision" not in answer
-    assert "could not read" in answer["systemMessage"]
-    monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
-    assert undersong("claims", "--hook").code == 2
+    Path("x.jsonl").write_text("no session", encoding="utf-8")
+    ran = hook(text)
+    assert (ran.code, ran.out) == (1, "")
+    (line,) = ran.err.splitlines()
+    assert line.startswith("undersong: ")
+
+
+@pytest.mark.parametrize("arguments", [("--from", "nonsense"), ("a-path",)])
+def test_a_hook_with_wrong_options_holds_nothing(
+    hook: Callable[..., Ran], tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    ran = hook({"transcript_path": str(bypassed(tmp_path, "Done."))}, *arguments)
+    assert (ran.code, ran.out, ran.err.startswith("undersong: ")) == (1, "", True)
+
+
+@pytest.mark.parametrize(("words", "blocked"), [("Pushed to main.", True), ("Pushed, with --no-verify.", False)])
+def test_a_way_round_a_check_holds_where_the_agent_does_not_tell_of_it(
+    hook: Callable[..., Ran], tmp_path: Path, words: str, blocked: bool
+) -> None:
+    answer = json.loads(hook({"transcript_path": str(bypassed(tmp_path, words))}).out)
+    assert (answer.get("decision") == "block") == blocked
+    assert answer["systemMessage"] == "undersong: no verify: git push --no-verify"
+
+
+def test_what_an_earlier_request_brought_holds_no_later_one(hook: Callable[..., Ran], tmp_path: Path) -> None:
+    path = claude_code(
+        tmp_path, ("user", "push it"), ("assistant", PUSH), ("user", PUSHED), ("assistant", "Pushed to main."),
+        ("user", "thanks, what is next?"), ("assistant", "The harbour list."),
+    )  # fmt: skip
+    assert json.loads(hook({"transcript_path": str(path)}).out) == {}
+
+
+def test_a_file_that_lags_behind_is_read_with_the_last_message(tmp_path: Path) -> None:
+    words = "Low tide is right and all tests pass."
+    whole = session(tmp_path, "1 failed, 8 passed in 0.2s", failed=True, claim=words)
+    (tmp_path / "late").mkdir()
+    lines = whole.read_text(encoding="utf-8").splitlines(keepends=True)
+    late = tmp_path / "late" / whole.name
+    late.write_text("".join(lines[:-1]), encoding="utf-8")
+    for path in (whole, late):
+        ended, _ = ending_session(path, "quay-1", words, settle=0)
+        assert ended is not None
+        assert [claim.state for claim in ended.verdict.claims] == ["contradicted"]
 
 
 def test_talk_without_work_has_no_ledger_and_says_so(undersong: Undersong, tmp_path: Path) -> None:

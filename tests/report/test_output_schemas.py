@@ -119,12 +119,17 @@ def test_what_is_exported_of_reviews_is_what_its_schema_says(report: Path, under
     assert check("review export", undersong("review", "export", *store).out) == 1
 
 
-@pytest.mark.parametrize(("path", "keys"), [("run.jsonl", {"decision", "reason"}), ("none.jsonl", {"systemMessage"})])
+HOOKED = [("1 failed, 8 passed", "pytest", {"decision", "reason"}),
+          ("9 passed", "git push --no-verify; pytest", {"decision", "reason", "systemMessage"})]  # fmt: skip
+
+
+@pytest.mark.parametrize(("result", "command", "keys"), HOOKED)
 def test_the_answer_to_a_hook_is_what_its_schema_says(
-    undersong: Undersong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, keys: set[str]
+    undersong: Undersong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result: str, command: str, keys: set[str]
 ) -> None:
-    session(tmp_path, "1 failed, 8 passed", failed=True).rename("run.jsonl")
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"transcript_path": path})))
+    path = session(tmp_path, result, failed="failed" in result)
+    path.write_text(path.read_text(encoding="utf-8").replace("pytest -q", command), encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"transcript_path": str(path)})))
     answer = undersong("claims", "--hook").out
     assert (check("claims --hook", answer), set(json.loads(answer))) == (1, keys)
 

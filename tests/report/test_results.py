@@ -10,8 +10,8 @@ import pytest
 from tests.report.conftest import with_moments
 from undersong.cli.gates import Gates, failing_line
 from undersong.models import LEVELS, Bypass, Case, LedgerClaim, Row
-from undersong.models.verdict import BypassKind
 from undersong.models.finding import distinct
+from undersong.models.verdict import BypassKind
 from undersong.report.headline import findings_words
 from undersong.report.order import ORDER, SARIF, at_or_above, order_findings
 from undersong.report.render.sarif import sarif

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,78 +14,110 @@ import click
 from undersong.cli.help import examples
 from undersong.cli.options import echo, exit_code, nothing_read, show_problems
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted, turn_at, turn_number
-from undersong.errors import UsageError
+from undersong.core.text import counted, mechanism_name, turn_at, turn_number
+from undersong.errors import UndersongError, UsageError
 
 if TYPE_CHECKING:
-    from undersong.models import LedgerClaim, Problem, SessionVerdict
+    from undersong.models import Bypass, LedgerClaim, Problem, SessionVerdict
+    from undersong.pipeline.session_check import CheckedSession
 
-CONTRADICTED = 1  # exit code
+CHECK_FAILED = 1  # exit code
 FALSE_PROMISE = "false_promise"  # the mechanism that holds claims against what a session shows
 NO_WORK = "no tool changes or checks anything there and no code changes, so nothing said can be held against it"
-SENTENCE, LINE = 200, 200  # characters that are shown
+NAMED = 3  # paths that a command names again
+SENTENCE, LINE, TITLE = 200, 200, 60  # characters that are shown
+RESUME = {"claude-code": "claude --resume", "codex": "codex resume"}  # what opens a session in its own program
 
 
 @click.command(
     "claims",
     **examples(
         ("undersong claims ~/.claude/projects/quay/9f1c.jsonl", "one session"),
+        ("undersong claims ~/.claude/projects --all", "every session, and what was backed, too"),
         ("undersong claims run.jsonl --json", "one line of JSON; exit code 1 where a claim is contradicted"),
         ("undersong claims --hook", "in the settings of Claude Code, as a Stop hook"),
     ),
 )
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`.")
+@click.option("--all", "every", is_flag=True, help="Print every claim, also what is backed, hedged or never checked.")
 @click.option("--hook", is_flag=True, help="Read the input of a Stop hook of Claude Code on stdin, and answer it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
-def command(paths: tuple[str, ...], source_format: str | None, hook: bool, as_json: bool) -> None:
+def command(paths: tuple[str, ...], source_format: str | None, every: bool, hook: bool, as_json: bool) -> None:
     """Hold what agents say of their work against their sessions: no judge, no store, no report.
 
-    Exit code 1 where a check or the answer of a tool contradicts a claim. --hook looks at the last request only and
-    prints one line of JSON: a decision to go on working with the reason, or nothing to say. It never stops a session
-    twice, and where it cannot read the session it says so and stops nothing.
+    Printed are the claims that something speaks against and the ways round a check, session by session. A turn is a
+    message of the session, tool answers counted.
+
+    Exit codes: 0 nothing of that kind, 1 a check or the answer of a tool contradicts a claim, or a check was skipped,
+    silenced or passed by, 2 wrong use, 3 a file could not be read.
+
+    --hook looks at the last request only and prints one line of JSON: a decision to go on working with the reason, what
+    the person should see, or nothing. It never stops a session twice. Where it cannot read its input or the session, it
+    says so on stderr and ends with 1, which stops nothing.
     """
     if hook:
-        click.echo(json.dumps(_answer(_hook_input(sys.stdin.read())), ensure_ascii=False))
+        _hook(paths, source_format)
         return
     if not paths:
         raise UsageError("no path", remedy="name a session file or a folder, or use --hook")
-    verdicts, problems = _verdicts(paths, source_format)
-    if not verdicts:
+    sessions, problems = _sessions(paths, source_format)
+    if not sessions:
         raise nothing_read(tuple(problems))
     show_problems(problems)
-    against = [claim for verdict in verdicts for claim in verdict.claims if claim.state in _against()]
     if as_json:
-        click.echo(json.dumps(_facts(verdicts, against), ensure_ascii=False))
+        click.echo(json.dumps(_facts(sessions, paths), ensure_ascii=False))
     else:
-        echo(_lines(verdicts, against))
-    contradicted = any(claim.state == "contradicted" for claim in against)
-    raise SystemExit(exit_code(tuple(problems)) or (CONTRADICTED if contradicted else 0))
+        echo(_lines(sessions, paths, every))
+    failed = any(_fails(each.verdict) for each in sessions)
+    raise SystemExit(exit_code(tuple(problems)) or (CHECK_FAILED if failed else 0))
 
 
-def _verdicts(paths: Sequence[str], source_format: str | None) -> tuple[list[SessionVerdict], list[Problem]]:
+def _hook(paths: Sequence[str], source_format: str | None) -> None:
+    """Answer a hook; whatever goes wrong is said on stderr with an exit code that holds nothing back."""
+    from undersong.cli.stop_hook import FAILED, hook_answer, printed
+
+    try:
+        if paths:
+            raise UsageError("--hook reads stdin, and takes no path", remedy="leave the path away, or --hook")
+        click.echo(printed(hook_answer(sys.stdin.read(), source_format)))
+    except (UndersongError, OSError, UnicodeError) as error:
+        click.echo(f"undersong: {one_line(str(error), 2 * LINE)}", err=True)
+        raise SystemExit(FAILED) from None
+
+
+def _sessions(paths: Sequence[str], source_format: str | None) -> tuple[list[CheckedSession], list[Problem]]:
     from undersong.core.collection import rare_collection
-    from undersong.pipeline.session_check import checked_sessions
+    from undersong.pipeline.session_check import read_sessions
 
     with rare_collection():
-        return checked_sessions(paths, source_format)
+        return read_sessions(paths, source_format)
 
 
-def _against() -> Sequence[str]:
+def _fails(verdict: SessionVerdict) -> bool:
+    return any(claim.state == "contradicted" for claim in verdict.claims) or any(
+        bypass.disarms for bypass in verdict.bypasses
+    )
+
+
+def _against(verdict: SessionVerdict) -> list[LedgerClaim]:
+    """The claims that something or somebody speaks against."""
     from undersong.models.verdict import AGAINST
 
-    return tuple(AGAINST)
+    return [claim for claim in verdict.claims if claim.state in AGAINST]
 
 
-def _facts(verdicts: Sequence[SessionVerdict], against: Iterable[LedgerClaim]) -> dict[str, Any]:
+def _facts(sessions: Sequence[CheckedSession], paths: Sequence[str]) -> dict[str, Any]:
     from undersong.models.verdict import balance
     from undersong.report.claims_view import balance_words
 
+    verdicts = [each.verdict for each in sessions]
     return {
         "states": balance(claim for verdict in verdicts for claim in verdict.claims),
         "words": balance_words(verdicts),
         "without_ledger": _without_ledger(verdicts),
-        "against": [_fact(claim) for claim in against],
+        "sessions": [_session_fact(each, paths) for each in sessions if _to_see(each.verdict)],
+        "against": [_fact(claim) for verdict in verdicts for claim in _against(verdict)],
         "bypasses": [
             {
                 "conversation": verdict.conversation,
@@ -96,6 +129,37 @@ def _facts(verdicts: Sequence[SessionVerdict], against: Iterable[LedgerClaim]) -
             for bypass in verdict.bypasses
         ],
     }
+
+
+def _session_fact(session: CheckedSession, paths: Sequence[str]) -> dict[str, Any]:
+    return {
+        "conversation": session.verdict.conversation,
+        "title": session.verdict.title or "",
+        "date": session.began.date().isoformat() if session.began else "",
+        "file": _file(session, paths),
+        "open": _open(session, paths),
+    }
+
+
+def _to_see(verdict: SessionVerdict) -> bool:
+    return bool(verdict.bypasses or _against(verdict))
+
+
+def _file(session: CheckedSession, paths: Sequence[str]) -> str:
+    """The file of a session as a shell finds it; its name alone where it lies in an archive."""
+    for path in paths:
+        place = Path(path).expanduser().parent / session.file
+        if place.exists():
+            return str(place)
+    return session.file
+
+
+def _open(session: CheckedSession, paths: Sequence[str]) -> str:
+    """The command that opens a session: its own program where that can, else an audit of its file."""
+    resume = RESUME.get(session.source_format)
+    if resume:
+        return f"{resume} {shlex.quote(session.verdict.conversation.split('/', 1)[0])}"
+    return f"undersong audit {shlex.quote(_file(session, paths))}"
 
 
 def _fact(claim: LedgerClaim) -> dict[str, Any]:
@@ -114,18 +178,53 @@ def _evidence(claim: LedgerClaim) -> str:
     return claim.evidence[0].text.strip() if claim.evidence and claim.evidence[0].text.strip() else claim.reason
 
 
-def _lines(verdicts: Sequence[SessionVerdict], against: Iterable[LedgerClaim]) -> Iterator[str]:
+def _lines(sessions: Sequence[CheckedSession], paths: Sequence[str], every: bool) -> Iterator[str]:
+    """The balance, then each session that has something to see, then where the rest is."""
     from undersong.report.claims_view import balance_words
 
+    verdicts = [each.verdict for each in sessions]
     yield balance_words(verdicts) or "no claim of an agent about its work"
     if talks := _without_ledger(verdicts):
         yield f"no ledger is kept of {counted(talks, 'conversation')}: {NO_WORK}"
-    for claim in against:
-        yield f"{claim.state}: {turn_at(claim.position)}: “{one_line(claim.sentence.text, SENTENCE)}”"
-        yield f"  against it: {one_line(_evidence(claim), LINE)}"
-    for bypass in (bypass for verdict in verdicts for bypass in verdict.bypasses):
-        lines = one_line(" | ".join(bypass.lines), LINE)
-        yield f"{bypass.kind.replace('_', ' ')}: {turn_at(bypass.position)}: {lines}"
+    shown = [each for each in sessions if _to_see(each.verdict) or (every and each.verdict.claims)]
+    for session in shown:
+        yield ""
+        yield from _session_lines(session, paths, every)
+    claims = sum(len(verdict.claims) for verdict in verdicts)
+    printed = sum(len(verdict.claims if every else _against(verdict)) for verdict in verdicts)
+    if claims > printed:
+        yield ""
+        names = shlex.join(paths) if len(paths) <= NAMED else "PATH..."
+        rest = counted(claims - printed, "claim")
+        yield f"Nothing speaks against {rest}: `undersong claims {names} --all` lists all."
+
+
+def _session_lines(session: CheckedSession, paths: Sequence[str], every: bool) -> Iterator[str]:
+    """Which session it is, its claims and ways round a check by turn, and the command that opens it."""
+    verdict, facts = session.verdict, _session_fact(session, paths)
+    title = f"“{one_line(facts['title'], TITLE)}”" if facts["title"] else one_line(verdict.conversation, TITLE)
+    yield " · ".join(part for part in (title, facts["date"], one_line(facts["file"], LINE)) if part)
+    claims = verdict.claims if every else _against(verdict)
+    entries = [(claim.position, list(_claim_lines(claim))) for claim in claims]
+    entries += [(bypass.position, [_bypass_line(bypass)]) for bypass in verdict.bypasses]
+    for _, lines in sorted(entries, key=lambda entry: entry[0]):
+        yield from (f"  {line}" for line in lines)
+    yield f"  open it: {facts['open']}"
+
+
+def _claim_lines(claim: LedgerClaim) -> Iterator[str]:
+    from undersong.models.verdict import AGAINST
+    from undersong.report.claims_view import WORDS
+
+    yield f"{WORDS[claim.state]}: {turn_at(claim.position)}: “{one_line(claim.sentence.text, SENTENCE)}”"
+    if evidence := _evidence(claim):
+        relation = "against it" if claim.state in AGAINST else "why"
+        yield f"  {relation}: {one_line(evidence, LINE)}"
+
+
+def _bypass_line(bypass: Bypass) -> str:
+    lines = one_line(" | ".join(bypass.lines) or bypass.explanation, LINE)
+    return f"{mechanism_name(bypass.kind)}: {turn_at(bypass.position)}: {lines}"
 
 
 def _without_ledger(verdicts: Iterable[SessionVerdict]) -> int:
@@ -135,42 +234,3 @@ def _without_ledger(verdicts: Iterable[SessionVerdict]) -> int:
         and any(each.name == FALSE_PROMISE and each.assessment == "not_applicable" for each in verdict.mechanisms)
         for verdict in verdicts
     )
-
-
-def _hook_input(text: str) -> dict[str, Any]:
-    """What Claude Code hands to a hook; raises UsageError for anything else."""
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise UsageError(
-            "stdin holds no input of a hook", remedy="use --hook in the settings of Claude Code"
-        ) from error
-    if not isinstance(value, dict) or not isinstance(value.get("transcript_path"), str):
-        raise UsageError("the input of the hook has no 'transcript_path'", remedy="use it as a Stop hook")
-    return value
-
-
-def _answer(given_input: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a hook: to go on where a claim of the last request is contradicted, else nothing."""
-    if given_input.get("stop_hook_active"):
-        return {}
-    path = str(Path(given_input["transcript_path"]).expanduser())
-    verdicts, problems = _verdicts((path,), None)
-    if not verdicts:
-        what = one_line(problems[0].what, LINE) if problems else "no message in it"
-        return {"systemMessage": f"undersong could not read the session: {what}"}
-    last = max(verdicts, key=lambda verdict: verdict.messages)
-    return _decision([claim for claim in last.claims if claim.state == "contradicted" and _is_last(claim, last)])
-
-
-def _is_last(claim: LedgerClaim, verdict: SessionVerdict) -> bool:
-    """Whether a claim stands in the agent's last message that claims anything."""
-    return claim.position == max(each.position for each in verdict.claims)
-
-
-def _decision(contradicted: Sequence[LedgerClaim]) -> dict[str, Any]:
-    if not contradicted:
-        return {}
-    pairs = ((one_line(claim.sentence.text, SENTENCE), one_line(_evidence(claim), LINE)) for claim in contradicted)
-    named = "; ".join(f"you wrote “{words}”, and your own check says “{shown}”" for words, shown in pairs)
-    return {"decision": "block", "reason": f"Held against this session: {named}. Mend it, or say what fails."}

@@ -239,12 +239,23 @@ class CheckedBypass(TypedDict):
     lines: list[str]
 
 
+class ClaimedSession(TypedDict):
+    """A session with a claim that something speaks against, or a way round a check, and the command that opens it."""
+
+    conversation: str
+    title: str
+    date: str
+    file: str
+    open: str
+
+
 class ClaimsCheck(TypedDict):
     """What ``claims --json`` prints; ``without_ledger`` counts talk without anything to hold claims against."""
 
     states: dict[ClaimState, int]
     words: str
     without_ledger: int
+    sessions: list[ClaimedSession]
     against: list[CheckedClaim]
     bypasses: list[CheckedBypass]
 
@@ -355,7 +366,7 @@ class MessageLabel(TypedDict):
 
 
 class HookAnswer(TypedDict, total=False):
-    """What ``claims --hook`` prints: to go on working, and why; or what there is to say; or nothing."""
+    """What ``claims --hook`` prints: to go on working, and why; what the person should see; or nothing."""
 
     decision: Literal["block"]
     reason: str

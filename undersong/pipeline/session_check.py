@@ -2,27 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
 
 from undersong.formats.ingest import read
-from undersong.models import Conversation, LedgerClaim, Problem, Scan, SessionVerdict, ThreadScan
+from undersong.models import Bypass, Conversation, LedgerClaim, Message, Problem, Scan, SessionVerdict, ThreadScan
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
+from undersong.verdict.detectors.bypasses import is_named
+from undersong.verdict.transcript import ASKS
+
+SETTLE = 0.4  # seconds that a program gets to write the end of a session which it has just announced
+
+
+class CheckedSession(NamedTuple):
+    """The verdict on a session and where it is from.
+
+    ``asked`` is the position of the last request, -1 without one; ``last_words`` is what agents wrote since.
+    """
+
+    verdict: SessionVerdict
+    source_format: str
+    file: str
+    began: datetime | None
+    asked: int
+    last_words: str
+
+    @property
+    def untold(self) -> list[Bypass]:
+        """The checks that were passed by or silenced since the last request, and of which those words do not speak."""
+        recent = (each for each in self.verdict.bypasses if each.position > self.asked and each.disarms)
+        return [each for each in recent if not is_named(each.kind, self.last_words)]
+
+
+def read_sessions(
+    paths: Sequence[str | Path], source_format: str | None = None
+) -> tuple[list[CheckedSession], list[Problem]]:
+    """Every conversation of some inputs in order with its verdict, and what could not be read."""
+    sessions, problems = [], []
+    for item in read(paths, source_format=source_format):
+        if isinstance(item, Conversation):
+            sessions.append(_checked(item))
+        elif isinstance(item, Problem):
+            problems.append(item)
+    return sessions, problems
 
 
 def checked_sessions(
     paths: Sequence[str | Path], source_format: str | None = None
 ) -> tuple[list[SessionVerdict], list[Problem]]:
     """The verdict on every conversation of some inputs in order, and what could not be read."""
-    verdicts, problems = [], []
-    for item in read(paths, source_format=source_format):
-        if isinstance(item, Conversation):
-            scans, thread = scan_conversation(item, load_book())
-            verdicts.append(session_verdict(item, scans, thread, ()))
-        elif isinstance(item, Problem):
-            problems.append(item)
-    return verdicts, problems
+    sessions, problems = read_sessions(paths, source_format)
+    return [each.verdict for each in sessions], problems
+
+
+def ending_session(
+    path: Path, name: str, last_message: str, source_format: str | None = None, settle: float = SETTLE
+) -> tuple[CheckedSession | None, list[Problem]]:
+    """The session ``name`` of a file, else its longest one, that ends with ``last_message``; None without messages.
+
+    The file may lag behind: where it lacks the message even after ``settle`` seconds, the message is taken as its last.
+    """
+    conversation, problems = _longest(path, name, source_format)
+    if last_message.strip() and not _ends_with(conversation, last_message):
+        time.sleep(settle)
+        conversation, problems = _longest(path, name, source_format)
+        if conversation is not None and not _ends_with(conversation, last_message):
+            conversation = _with_message(conversation, last_message)
+    return (None if conversation is None else _checked(conversation)), problems
+
+
+def _checked(conversation: Conversation) -> CheckedSession:
+    scans, thread = scan_conversation(conversation, load_book())
+    asked = _asked(conversation)
+    first = conversation.source_ref or conversation.messages[0].source_ref
+    return CheckedSession(
+        verdict=session_verdict(conversation, scans, thread, ()),
+        source_format=conversation.source_format,
+        file=first.file if first else "",
+        began=next((message.time for message in conversation.messages if message.time), None),
+        asked=asked,
+        last_words="\n\n".join(message.text for message in _since(conversation, asked) if message.text),
+    )
+
+
+def _asked(conversation: Conversation) -> int:
+    return max((message.position for message in conversation.messages if message.role in ASKS), default=-1)
+
+
+def _since(conversation: Conversation, position: int) -> Iterable[Message]:
+    return (each for each in conversation.messages if each.position > position and each.role == "assistant")
+
+
+def _longest(path: Path, name: str, source_format: str | None) -> tuple[Conversation | None, list[Problem]]:
+    items = list(read([path], source_format=source_format))
+    conversations = [item for item in items if isinstance(item, Conversation)]
+    chosen = max(conversations, key=lambda one: (one.id == name, len(one.messages)), default=None)
+    return chosen, [item for item in items if isinstance(item, Problem)]
+
+
+def _ends_with(conversation: Conversation | None, text: str) -> bool:
+    """Whether the message stands in the last request already."""
+    if conversation is None:
+        return False
+    words = " ".join(text.split())
+    return any(words in " ".join(each.text.split()) for each in _since(conversation, _asked(conversation)))
+
+
+def _with_message(conversation: Conversation, text: str) -> Conversation:
+    before = conversation.messages
+    message = Message(
+        id=f"{conversation.id}#last",
+        conversation=conversation.id,
+        position=len(before),
+        author=next((each.author for each in reversed(before) if each.role == "assistant"), "assistant"),
+        role="assistant",
+        text=text,
+    )
+    return msgspec.structs.replace(conversation, messages=(*before, message))
 
 
 def claims_in(

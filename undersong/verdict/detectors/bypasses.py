@@ -29,6 +29,11 @@ def bypasses(transcript: Transcript, history: CheckHistory) -> tuple[Bypass, ...
     return tuple(sorted(kept_items.values(), key=lambda item: (item.position, item.kind)))
 
 
+def is_named(kind: BypassKind, words: str) -> bool:
+    """Whether words speak of a way round a check, as somebody who asks for it or tells of it does."""
+    return _shape(bypass_config().asked[kind]).search(words) is not None
+
+
 class _Requests:
     """What people asked for, by place."""
 
@@ -38,7 +43,7 @@ class _Requests:
     def covers(self, item: Bypass) -> bool:
         """Whether somebody asked for it in the last few messages before."""
         before = [words for position, words in self._asked if position < item.position][-ASKED_BACK:]
-        return any(_shape(bypass_config().asked[item.kind]).search(words) for words in before)
+        return any(is_named(item.kind, words) for words in before)
 
 
 def _by_calls(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass]:
