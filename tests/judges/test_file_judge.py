@@ -98,6 +98,23 @@ def test_a_reading_that_fails_is_neither_let_go_nor_looked_at(undersong: Underso
     assert "is-failed" in Path("undersong-report/report.html").read_text()
 
 
+def test_a_rule_of_ones_own_borrows_no_confidence(undersong: Undersong, audit: list[str]) -> None:
+    from undersong.patterns.catalog import FOLDER
+
+    Path("own").mkdir()
+    rule = (FOLDER / "love_bombing.yaml").read_text()
+    Path("own/mine.yaml").write_text(rule.replace("  shape: >-\n", "  shape: >-\n    In words of my own:\n", 1))
+    undersong(*audit, "--rules", "own")
+    put([{"id": line["id"], "answer": answer(line["question"])} for line in questions()])
+    ran = undersong(*audit, "--rules", "own")
+    assert "Lead. Not measured for a rule of your own." in " ".join(ran.out.split())
+    (finding,) = map(json.loads, Path("undersong-report/findings.jsonl").read_text().splitlines())
+    assert (finding["pattern"], finding["confidence"]) == ("love_bombing", None)
+    assert undersong("verify", "undersong-report", "talk.jsonl", "--rules", "own").code == 0
+    exported = undersong("judge", "export", "--judge", "file:asked", "--out", "own.replay").err
+    assert "2 about whole sequences were asked under other shapes than those that ship" in exported
+
+
 def test_an_answer_may_be_text_and_one_that_is_missing_stays_open(undersong: Undersong, audit: list[str]) -> None:
     undersong(*audit)
     first = next(line for line in questions() if "speaker S1" in line["question"])

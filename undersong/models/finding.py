@@ -15,6 +15,7 @@ from undersong.models.message import Answer, Level, Record
 from undersong.models.notebook import finding_html
 
 FindingStatus = Literal["open", "settled"]
+OWN_RULE = "found by a rule of your own, for which no confidence was measured"
 SURE = 0.5  # the confidence below which a finding is a lead
 
 

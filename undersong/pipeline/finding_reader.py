@@ -11,6 +11,7 @@ from undersong.core.text import counted
 from undersong.errors import JudgeError
 from undersong.judges.protocol import Judge, SequenceWindow
 from undersong.models import Finding, Message, Nomination, Row, SequenceReading, Usage
+from undersong.models.finding import OWN_RULE
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.readings import reading_findings
 from undersong.patterns.significance.confidence import OWN, confidence, doubted, usual_prevalence
@@ -137,5 +138,5 @@ def _with(finding: Finding, named: Finding | None, prevalence: float) -> Finding
     if named is None:
         notes = (*finding.notes, DOUBTED)
         return msgspec.structs.replace(finding, confidence=doubted(finding.confidence), notes=notes)
-    value = confidence(round(named.measures["certainty"]), prevalence)
+    value = None if OWN_RULE in finding.notes else confidence(round(named.measures["certainty"]), prevalence)
     return msgspec.structs.replace(finding, reading=named.reading, confidence=value)

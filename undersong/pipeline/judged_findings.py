@@ -15,9 +15,11 @@ from undersong.patterns.nomination import nominate
 from undersong.patterns.readings import reading_findings
 from undersong.patterns.significance.confidence import (
     Prevalence,
-    confidence,
+    as_of_own_rule,
     doubted,
+    own_rules,
     prevalence_of,
+    reading_confidence,
     usual_prevalence,
     with_confidence,
 )
@@ -45,12 +47,16 @@ def with_readings(
     findings = with_confidence(findings, rows, rules, prevalence)
     if not readings:
         return refitted(findings, fitted)
-    named = reading_findings(readings, nominate(rows, findings, seed=seed), rules, rows)
+    own = own_rules(rules)
+    named = [
+        as_of_own_rule(each, own)
+        for each in reading_findings(readings, nominate(rows, findings, seed=seed), rules, rows)
+    ]
     share_of = prevalence_of(prevalence, rows)
     by_reading = [
         msgspec.structs.replace(
             each,
-            confidence=confidence(round(each.measures["certainty"]), share),
+            confidence=reading_confidence(each, share),
             measures=each.measures | {"prevalence": share},
         )
         for each in named

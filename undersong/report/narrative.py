@@ -18,6 +18,7 @@ from undersong.models import (
     Usage,
     by_pattern,
 )
+from undersong.models.finding import OWN_RULE
 from undersong.report.sequence_words import any_sequence_read, reading_words, sequence_gaps
 from undersong.report.sureness import tenths_words
 from undersong.routing.budget import at_most
@@ -438,7 +439,8 @@ def basis_words(draws: int, family: int, tested: int) -> tuple[str, ...]:
 
 def _confidence_words(finding: Finding) -> str:
     if finding.confidence is None:
-        return "a lead: how often such a finding is true was not measured"
+        whose = " for a rule of your own" if OWN_RULE in finding.notes else ""
+        return f"a lead: how often such a finding is true was not measured{whose}"
     words = f"confidence {finding.confidence:.1f}: {tenths_words(finding.confidence)}"
     return f"a lead, {words}" if finding.is_lead else words
 

@@ -9,6 +9,7 @@ from typing import Any
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, Finding
+from undersong.models.finding import OWN_RULE
 from undersong.report.sureness import counts_words
 
 
@@ -60,6 +61,8 @@ def reading_words(finding: Finding) -> str:
     """How sure a finding is that rests on a reading of the sequence."""
     certainty = f"certainty {finding.measures['certainty']:.0f} of 4"
     read = f"{', '.join(finding.judges)} read the sequence and named it with {certainty}"
+    if OWN_RULE in finding.notes:
+        return f"{read}; how often that is right was not measured for a rule of your own"
     if finding.confidence is None:
         return f"{read}; how often that is right was not measured"
     share = f"{100 * finding.measures.get('prevalence', 0):.2g} of 100 speakers"

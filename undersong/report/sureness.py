@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from undersong.models import Finding
+from undersong.models.finding import OWN_RULE
 from undersong.patterns.significance.confidence import reference_figures
 from undersong.report.opening_sentences import sentences
 
 
 def sure_words(finding: Finding) -> str:
     """``very likely: all 24 readings this sure were right in conversations that we wrote``."""
+    if OWN_RULE in finding.notes:
+        return sentences().how_sure["own_rule"]
     if finding.confidence is None:
         return sentences().how_sure["unmeasured"]
     shown = counts_words(round(finding.measures["certainty"])) if finding.is_read else tenths_words(finding.confidence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 
@@ -13,6 +13,8 @@ import msgspec
 
 from undersong.datafiles.yaml_loader import RULES, read
 from undersong.models import Finding, Row
+from undersong.models.finding import OWN_RULE
+from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.significance.finding_features import Message, finding_features, places
 
@@ -141,12 +143,12 @@ def with_confidence(
 
     A mapping has the prevalence of each agent.
     ``findings`` and ``rows`` are all of these agents. None stays where the pattern was not found by such a rule in the
-    reference sets.
+    reference sets, and by a rule of one's own, which was not measured and borrows no figures (``own_rules``).
     """
     if not findings:
         return ()
-    figures = figures or reference_figures()
-    kinds = {rule.hash: rule_kind(rule) for rule in rules}
+    figures, rules = figures or reference_figures(), tuple(rules)
+    kinds, own = {rule.hash: rule_kind(rule) for rule in rules}, own_rules(rules)
     share_of = prevalence_of(prevalence, rows)
     odds: dict[int, float | None] = {}
     for judged in (True, False):
@@ -154,14 +156,40 @@ def with_confidence(
         chosen = [findings[place] for place in places_of_kind]
         for place, finding, features in zip(places_of_kind, chosen, finding_features(chosen, rows), strict=True):
             weights: LogisticWeights = getattr(figures, kinds.get(finding.rule_hash, "scores"))
-            odds[place] = weights.odds(finding.pattern, features, share_of(finding.agent))
+            unmeasured = finding.rule_hash in own
+            odds[place] = None if unmeasured else weights.odds(finding.pattern, features, share_of(finding.agent))
     rivals = _rival_odds(findings, odds)
     weighed = []
     for place, finding in enumerate(findings):
         mine, others = odds[place], 0.0 if _judged(finding, kinds) else rivals[place]
         value = None if mine is None else round(mine / (1 + mine + others), 4)
-        weighed.append(msgspec.structs.replace(finding, confidence=value))
+        weighed.append(msgspec.structs.replace(as_of_own_rule(finding, own), confidence=value))
     return tuple(weighed)
+
+
+@cache
+def _measured_rules() -> dict[str, object]:
+    return {rule.hash: rule.file.reading for rule in all_rules()}
+
+
+def own_rules(rules: Iterable[PatternRule]) -> frozenset[str]:
+    """The hashes of rules that do not ship, or ship with another prose for readers: nobody measured them."""
+    measured = _measured_rules()
+    return frozenset(
+        rule.hash for rule in rules if rule.hash not in measured or measured[rule.hash] != rule.file.reading
+    )
+
+
+def as_of_own_rule(finding: Finding, own: Collection[str]) -> Finding:
+    """The finding, with the note that says so where its rule is among ``own``."""
+    if finding.rule_hash not in own or OWN_RULE in finding.notes:
+        return finding
+    return msgspec.structs.replace(finding, notes=(*finding.notes, OWN_RULE))
+
+
+def reading_confidence(finding: Finding, prevalence: float) -> float | None:
+    """The confidence of a finding that a reader named; None for a rule of one's own."""
+    return None if OWN_RULE in finding.notes else confidence(round(finding.measures["certainty"]), prevalence)
 
 
 def rule_kind(rule: PatternRule) -> str:
