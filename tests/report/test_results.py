@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 
 from tests.report.conftest import with_moments
 from undersong.cli.gates import Gates, failing_line
-from undersong.models import LEVELS, Bypass, Case, LedgerClaim, Row
+from undersong.models import LEVELS, Bypass, Case, Finding, LedgerClaim, Row
 from undersong.models.finding import distinct
 from undersong.models.verdict import BypassKind
 from undersong.report.headline import findings_words
+from undersong.report.opening import finding_state
 from undersong.report.order import ORDER, SARIF, at_or_above, order_findings
 from undersong.report.render.sarif import sarif
 
@@ -57,6 +59,31 @@ def test_a_lead_is_a_note_and_counts_at_no_level_while_an_unknown_confidence_cou
     assert [each["level"] for each in sarif(case, {})["runs"][0]["results"]] == ["note"]
     assert at_or_above(case, "informational") == []
     assert len(at_or_above(msgspec.structs.replace(case, findings=(unknown,)), "high")) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"confidence": 0.9, "level": "low"}, {"confidence": 0.7, "level": "critical"}),
+        ({"confidence": 0.91, "ids": 5}, {"confidence": 0.93, "ids": 2, "level": "critical"}),
+        ({"confidence": 0.9, "level": "critical"}, {"confidence": 0.9, "level": "low", "strength": 1.0}),
+        ({"confidence": 0.6, "ids": 2}, {"confidence": None, "ids": 5}),
+    ],
+)
+def test_findings_stand_by_confidence_then_by_the_messages_that_support_them(
+    make_case: Make, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    def finding(name: str, count: int = 3, **facts: Any) -> Finding:
+        ids = tuple(f"{name}{number}" for number in range(facts.pop("ids", count)))
+        base = make_case()[0].findings[0]
+        return msgspec.structs.replace(
+            base, finding_id=name, pattern=name, message_ids=ids, message_conversations=("c",) * len(ids), **facts
+        )
+
+    likelier, other = finding("z", **first), finding("a", **second)
+    assert [each.finding_id for each in order_findings((other, likelier))] == ["z", "a"]
+    assert finding_state(finding("b", confidence=0.95)) == "sure"
+    assert finding_state(finding("b", confidence=0.95, ids=2)) == "finding"
 
 
 def test_rules_that_find_one_pattern_in_the_same_messages_are_one_result(make_case: Make) -> None:

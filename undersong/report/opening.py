@@ -39,6 +39,7 @@ from undersong.report.sureness import sure_words
 from undersong.report.work_view import duration_words
 
 SURE = 0.8  # confidence from which on a finding counts as sure
+SUPPORT = 3  # messages without which a sequence is no more than a finding: two can be a question and its answer
 LEADS = 3  # leads among them: they are guesses
 CLAIM_STATES: dict[str, State] = {"contradicted": "sure", "disputed": "finding"}  # of a claim; a lead otherwise
 _TEST_FAILED = re.compile(r"--- FAIL|\bFAILED\b|AssertionError|\b\d+ (?:tests? )?failed\b|✗|✕")
@@ -157,10 +158,12 @@ def finding_point(finding: Finding) -> Point:
 
 
 def finding_state(finding: Finding) -> State:
-    """``sure`` from a confidence of SURE on, ``lead`` where it is not likely or nobody measured how likely."""
+    """``sure`` from a confidence of SURE on where SUPPORT messages show it, ``lead`` where it is not likely or nobody
+    measured how likely."""
     if finding.is_lead:
         return "lead"
-    return "sure" if (finding.confidence or 0.0) >= SURE else "finding"
+    supported = len(set(finding.message_ids)) >= SUPPORT
+    return "sure" if supported and (finding.confidence or 0.0) >= SURE else "finding"
 
 
 def _home(finding: Finding, quote: Quote | None) -> str:

@@ -86,11 +86,13 @@ ALL_IN_DETAIL = 10  # this few sessions are shown in full even where there is no
 
 
 def order_findings(findings: tuple[Finding, ...]) -> list[Finding]:
-    """Leads last; by level, then confidence, strength and id. Without what repeats another finding (``distinct``)."""
+    """Leads last; by confidence in tenths, as it is said, then by the number of messages that support it; of equal ones
+    by level, strength and id. Without what repeats another finding (``distinct``)."""
 
-    def rank(finding: Finding) -> tuple[bool, int, float, float, str]:
-        sure = finding.confidence or 0.0
-        return finding.is_lead, -LEVELS.index(finding.level), -sure, -finding.strength, finding.finding_id
+    def rank(finding: Finding) -> tuple[bool, int, int, int, float, str]:
+        tenths, level = round(10 * (finding.confidence or 0.0)), LEVELS.index(finding.level)
+        support = len(finding.message_ids)
+        return finding.is_lead, -tenths, -support, -level, -finding.strength, finding.finding_id
 
     return sorted(distinct(findings), key=rank)
 
