@@ -203,6 +203,12 @@ OTHER, UNTOLD = "text that should repeat a message and has other words", "result
 REPEATED = (
     ("codex/rollout-2026-02-02.jsonl", '"text": "The body is empty; nothing is rendered."', '"text": "Look."', OTHER),
     ("cursor/agent.jsonl", '[{"type": "text", "text": "I take "}]', '[""]', OTHER),
+    (
+        "claude-stream/run.jsonl",
+        '"content": "The file has been',
+        '"contents": "The file has been',
+        "words under 'contents'",
+    ),
     ("copilot/chat.json", '"toolCallRounds"', '"rounds"', UNTOLD),
     ("inspect/harbour.json", '"input": "When is high tide?"', '"input": "When is low water?"', OTHER),
     ("claude/conversations.json", '"text": "Not outdoors."', '"text": "Not in the yard."', OTHER),
@@ -211,7 +217,7 @@ REPEATED = (
 
 
 @pytest.mark.parametrize(("path", "old", "new", "note"), REPEATED, ids=[case[0] for case in REPEATED])
-def test_a_repeated_text_with_other_words_is_noted(path: str, old: str, new: str, note: str, tmp_path: Path) -> None:
+def test_words_that_no_message_has_are_noted(path: str, old: str, new: str, note: str, tmp_path: Path) -> None:
     assert note not in str(outcome(SAMPLES / path).problems)
     assert f"1 × {note}, not read" in _changed(path, old, new, tmp_path).problem_texts("note")
 

@@ -263,7 +263,8 @@ class SkipLog:
             kind = str(block.get("type", "text"))
             if (kind not in read or kind == "text") and not isinstance(block.get("text"), str):
                 self.add(block_name(block), ref)
-            elif kind.endswith("tool_result"):
+            elif kind.endswith(("tool_result", "tool_use")):
+                self.unread(block, ref, _TOOL_KEYS)
                 self.blocks(block.get("content"), ref)
 
     def odd(self, content: Any, ref: SourceRef) -> None:
@@ -303,6 +304,10 @@ class SkipLog:
 
 _STOPS = frozenset(".!?…")  # what a sentence of one word ends with
 _MARKS = frozenset((*DELETED, *EDITED))
+_TOOL_KEYS = frozenset(
+    ("type", "id", "name", "tool_name", "input", "arguments", "args", "function", "text", "content", "output",
+     "call_id", "tool_use_id", "tool_call_id", "is_error")
+)  # of a block with a call or a result
 _SPACES, _SMALL = 3, re.compile(r"\b[^\W\d_A-Z]{4,}\b")  # "United States of America" is no sentence
 _TOKENS = frozenset(
     ("id", "uuid", "ts", "type", "subtype", "kind", "role", "status", "state", "country", "language", "date", "time",
