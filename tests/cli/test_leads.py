@@ -44,10 +44,9 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     assert audited.code == 0
     ranked = stored()
     title, _, points = audited.out.partition("\n\n")
-    assert title == "2 moments to look at; nothing here is a finding, since no judge read it:"
+    assert title == "1 moment to look at; it is no finding, since no judge read it:"
     assert points.startswith("1. Jonas Berg asks for money (turn 6)")
-    assert "\n2. Read “c0”: In its wording, what Jonas Berg writes" in audited.out
-    assert "Lead. Words were counted, and what they mean was not read." in audited.out
+    assert "– Jonas Berg, 2026-03-02 08:05 UTC: asks for money\n" in points
     assert len(ranked) == 20
     assert ranked[0]["agent"] == "c0/Jonas Berg"
     printed = undersong("leads", str(REPORT))

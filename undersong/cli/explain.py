@@ -25,6 +25,7 @@ from undersong.errors import UsageError
 from undersong.models import NEGATIVE_TRAITS, Evaluation, Message
 from undersong.report.claims_view import WORDS as STATE_WORDS
 from undersong.report.escape import first_upper
+from undersong.report.message_times import LOCAL
 from undersong.report.narrative import certainty_words, outcome_words
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _message_lines(store: Store, conversation_id: str, message_id: str) -> Itera
     conversation, scans, thread = store.conversation(conversation_id)
     place = next(index for index, message in enumerate(conversation.messages) if message.id == message_id)
     message, routes = conversation.messages[place], store.routes(conversation_id)
-    yield from _header(message)
+    yield from _header(message, conversation.source_format)
     yield ""
     yield from _claim_lines(conversation, scans, thread, message_id)
     yield from _scan_lines(scans[place], message)
@@ -160,10 +161,13 @@ def _evaluations(store: Store, message: Message) -> tuple[list[Evaluation], list
     return [each for each in every if each.message_hash == now], [each for each in every if each.message_hash != now]
 
 
-def _header(message: Message) -> Iterator[str]:
+def _header(message: Message, source_format: str) -> Iterator[str]:
     aim = f" to {message.target}" if message.target else ""
     yield f"{message.id} in {message.conversation}, {turn_at(message.position)}"
-    yield f"{message.agent}{aim}, {message.time.isoformat() if message.time else 'no time'}, {message.source_ref or ''}"
+    time = "no time" if message.time is None else message.time.isoformat()
+    if source_format == LOCAL:
+        time = time.removesuffix("+00:00").replace("T", " ")
+    yield f"{message.agent}{aim}, {time}, {message.source_ref or ''}"
     yield from ("  | " + line for line in message.text.splitlines())
 
 
@@ -259,11 +263,12 @@ def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
         if store.length(name) is None:
             yield from _rows_alone(store, name, stages)
             continue
-        for message in store.conversation(name)[0].messages:
+        conversation = store.conversation(name)[0]
+        for message in conversation.messages:
             if message.id in stages:
                 yield ""
                 yield f"[{stages[message.id]}]"
-                yield from _header(message)
+                yield from _header(message, conversation.source_format)
                 yield from _stage_scores(store, message, rule, stages[message.id])
     if finding.gap_ids or finding.unread_ids:
         yield ""

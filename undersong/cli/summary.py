@@ -60,7 +60,7 @@ def summary(
     return {
         "look_title": look_title(case, points),
         "look": [
-            {name: getattr(point, name) for name in point.__struct_fields__}
+            msgspec.to_builtins(point)
             | {"open": _open_command(case, explain, point)}
             for point in points
         ],
@@ -293,8 +293,8 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
         first, *rest = _wrapped(f"{number}. {point['sentence']}", indent="   ")
         yield click.style(first, fg=_COLOURS.get(point["kind"]))
         yield from (click.style(line, fg=_COLOURS.get(point["kind"])) for line in rest)
-        if point["quote"]:
-            yield from _wrapped(f"   “{point['quote']}” – {point['speaker']}", indent="   ")
+        for line in point["lines"] or ([point] if point["quote"] else []):
+            yield from _wrapped(f"   {quoted_line(line)}", indent="   ")
         state = first_upper(sentences().states[point["state"]])
         yield from _wrapped(f"   {state}. {first_upper(point['sure'])}.", indent="   ")
         for words in point["decided"]:
@@ -305,6 +305,12 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
     if more:
         yield ""
         yield f"   … and {more} more in the report{' and its work.md' if facts['work'] else ''}."
+
+
+def quoted_line(line: dict[str, Any]) -> str:
+    """``“Turn it back on.” – Dario, 2025-04-03 22:14: asks where somebody is``."""
+    who = ", ".join(filter(None, (line["speaker"], line["when"])))
+    return f"“{line['quote']}” – {who}{': ' + line['why'] if line.get('why') else ''}"
 
 
 def _here_lines(command: str) -> Iterable[str]:

@@ -435,12 +435,17 @@ class RequestsConfig(SessionRules, frozen=True, kw_only=True):
     looked_at: int
     messages: int
     kinds: int
+    gravest_first: tuple[str, ...]
     title: str
     sum: str
     money: str
     others: str
     negation: str
     asks: dict[str, RequestKind]
+
+    def __post_init__(self) -> None:
+        if sorted(self.gravest_first) != sorted(self.asks):
+            raise ValueError("gravest_first does not name each kind of asks once")
 
 
 def settable_codes() -> frozenset[str]:

@@ -59,19 +59,22 @@ def _escaped(text: str, *, begins: bool) -> str:
     return _STARTS.sub(lambda match: f"\\{match[0]}" if match[0] in "-+=" else f"{match[0]}\\", linkless)
 
 
-def moment(time: datetime | None) -> str:
+def moment(time: datetime | None, *, zone: bool = True) -> str:
     """A message time to the minute, with its own offset."""
     if time is None:
         return "no time"
-    zone = "UTC" if time.utcoffset() in (None, timedelta(0)) else time.strftime("%z")
-    return f"{time:%Y-%m-%d %H:%M} {zone}"
+    if not zone:
+        return f"{time:%Y-%m-%d %H:%M}"
+    offset = "UTC" if time.utcoffset() in (None, timedelta(0)) else time.strftime("%z")
+    return f"{time:%Y-%m-%d %H:%M} {offset}"
 
 
-def period(first: datetime | None, last: datetime | None) -> str:
+def period(first: datetime | None, last: datetime | None, *, zone: bool = True) -> str:
     """From the first to the last message time."""
     if first is None or last is None:
         return "no message times"
-    return moment(first) if first == last else f"{moment(first)} – {moment(last)}"
+    start, end = moment(first, zone=zone), moment(last, zone=zone)
+    return start if first == last else f"{start} – {end}"
 
 
 def own_name(agent: str, conversation: str) -> str:

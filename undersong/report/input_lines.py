@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, InputFile
+from undersong.report.message_times import input_of
 from undersong.report.opening_choice import Point
 from undersong.report.opening_title import noted_turns
 
@@ -34,7 +35,7 @@ def input_lines(case: Case, points: Iterable[Point]) -> tuple[FileOutcome, ...]:
     """
     names = {each.name for each in case.inputs}
     noted = Counter[str]()
-    files = {(message.conversation, message.id): _input_of(message.source_ref.file, names) for message in case.cited
+    files = {(message.conversation, message.id): input_of(message.source_ref.file, names) for message in case.cited
              if message.source_ref is not None}  # fmt: skip
     homes = {conversation: file for (conversation, _), file in files.items()}
     counts: dict[str, Counter[str]] = {}
@@ -50,14 +51,6 @@ def input_lines(case: Case, points: Iterable[Point]) -> tuple[FileOutcome, ...]:
         for file in case.inputs
     ]
     return tuple(sorted(lines, key=lambda line: ORDER.index(line.outcome)))
-
-
-def _input_of(file: str, names: Container[str]) -> str:
-    """The input that a file is, or lies in as a member of an archive (``chat.zip/_chat.txt``)."""
-    place = file
-    while place and place not in names:
-        place = place.rpartition("/")[0]
-    return place or file
 
 
 def listed(lines: Sequence[FileOutcome]) -> tuple[str, ...]:

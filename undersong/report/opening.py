@@ -18,7 +18,8 @@ from undersong.report.alignment_words import confirmed_violations, constraint_na
 from undersong.report.claims_view import CHECKED, coding_sessions
 from undersong.report.decision_words import point_decisions
 from undersong.report.distinct_titles import with_distinct_titles
-from undersong.report.opening_choice import Point, State, chosen_points, spread
+from undersong.report.message_times import MessageTimes
+from undersong.report.opening_choice import DatedLine, Point, State, chosen_points, spread
 from undersong.report.opening_orders import agent_orders, model_orders
 from undersong.report.opening_phrases import (
     QUOTE,
@@ -53,15 +54,20 @@ WORDS = 5  # of a quote that says something by itself
 def points_of(case: Case) -> tuple[Point, ...]:
     """What to look at, the surest and gravest first, at most SHOWN."""
     case = with_distinct_titles(case)
-    texts = {(message.conversation, message.id): message.text for message in case.cited}
-    return tuple(
-        msgspec.structs.replace(
-            point,
-            quote=whole(point.quote, texts.get((point.conversation, point.message_id))),
-            decided=point_decisions(case, point),
-        )
-        for point in chosen_points(_sources(case))
-    )
+    cited, times = {(message.conversation, message.id): message for message in case.cited}, MessageTimes(case)
+
+    def dated(line: DatedLine, home: str) -> DatedLine:
+        message = cited.get((home, line.message_id))
+        quote, when = whole(line.quote, message and message.text), times.of(message) if message else ""
+        return msgspec.structs.replace(line, quote=quote, when=when)
+
+    points = []
+    for point in chosen_points(_sources(case)):
+        own = dated(DatedLine(point.message_id, point.speaker, point.quote), point.conversation)
+        lines = tuple(dated(line, point.conversation) for line in point.lines)
+        decided = point_decisions(case, point)
+        points.append(msgspec.structs.replace(point, quote=own.quote, when=own.when, lines=lines, decided=decided))
+    return tuple(points)
 
 
 def every_point(case: Case) -> tuple[Point, ...]:
@@ -350,9 +356,14 @@ def _failures(case: Case) -> Iterator[Point]:
 
 
 def _leads(case: Case) -> tuple[list[Point], list[Point]]:
-    """At most LEADS; apart those about companions, of which their turns say more."""
+    """At most LEADS; apart those about companions, of which their turns say more.
+
+    Where one of two asks for what is worth a look, that names who, and a lead about the conversation says less: it
+    may name the other one, who is asked.
+    """
     companions = {each.conversation for each in case.sessions if each.profile == "companion"}
-    leads = shown_leads(case.leads)
+    asked = {asks.session.conversation for asks in requests_together(case)}
+    leads = [lead for lead in shown_leads(case.leads) if lead.kind == "agent" or lead.conversation not in asked]
     of_companions = [lead for lead in leads if lead.kind == "conversation" and lead.conversation in companions]
     others = [lead for lead in leads if lead not in of_companions]
     return [_lead(case, lead) for lead in others[:LEADS]], [_lead(case, lead) for lead in of_companions[:LEADS]]
@@ -362,12 +373,13 @@ def _lead(case: Case, lead: Lead) -> Point:
     home, first = places_of(lead)[0]
     quote = next((each for each in lead.quotes if len(each.text.split()) >= WORDS), next(iter(lead.quotes), None))
     who = name_of(lead.agent, lead.conversation or home)
+    lines = _lead_lines(case, lead, home)
     session = next((each for each in case.sessions if each.conversation == lead.conversation), None)
     where = in_title(case, session).removeprefix(", ") if session else ""
     start = f"Start with {who}{f' in {where}' if where else ''}"
     if lead.kind == "conversation":  # between two, of whom counting names neither
         start = f"Read {where or 'the conversation'}"
-        who = next((name_of(each.agent, home) for each in case.cited if quote and each.id == quote.message_id), "")
+        who = next((line.speaker for line in lines if quote and line.message_id == quote.message_id), "")
     return Point(
         kind="lead",
         sentence=f"{start}: {_within(lead.reason)}",
@@ -378,6 +390,17 @@ def _lead(case: Case, lead: Lead) -> Point:
         message_id=quote.message_id if quote else first,
         id=quote.message_id if quote else first,
         title=session_name(session) if session else "",
+        lines=lines if len(lines) > 1 else (),
+    )
+
+
+def _lead_lines(case: Case, lead: Lead, home: str) -> tuple[DatedLine, ...]:
+    """The quotes of a lead that stand in its first conversation, with who wrote each."""
+    authors = {message.id: name_of(message.agent, home) for message in case.cited if message.conversation == home}
+    return tuple(
+        DatedLine(quote.message_id, authors[quote.message_id], quote.text)
+        for quote in lead.quotes
+        if quote.message_id in authors and len(quote.text.split()) >= WORDS
     )
 
 
@@ -418,18 +441,19 @@ def _moments(case: Case) -> Iterator[Point]:
 
 def _requests(case: Case) -> Iterator[Point]:
     """Who asks for things that are worth a look together."""
-    for session, first, does in requests_together(case):
-        who = name_of(first.agent, session.conversation)
+    for asks in requests_together(case):
+        session, first = asks.session, asks.lines[0]
         yield Point(
             kind="moment",
-            sentence=sentence_start(f"{who} {does}{in_title(case, session)}."),
+            sentence=sentence_start(f"{first.speaker} {asks.does}{in_title(case, session)}."),
             sure=sentences().how_sure[REQUEST],
-            quote=first.quotes[0].text,
-            speaker=who,
+            quote=first.quote,
+            speaker=first.speaker,
             conversation=session.conversation,
             message_id=first.message_id,
             id=first.message_id,
             title=session_name(session),
+            lines=asks.lines,
         )
 
 

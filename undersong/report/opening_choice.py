@@ -18,11 +18,22 @@ PointKind = Literal["violation", "finding", "claim", "bypass", "failure", "momen
 State = Literal["sure", "finding", "lead"]  # how far a reader may go with it
 
 
+class DatedLine(msgspec.Struct, frozen=True):
+    """Words of a message, verbatim: who wrote them, when ("" where that is not known), and why they are shown."""
+
+    message_id: str
+    speaker: str
+    quote: str
+    why: str = ""
+    when: str = ""
+
+
 class Point(msgspec.Struct, frozen=True):
     """One thing to look at. ``sure`` is how sure, in words; ``confidence`` is the number behind them.
 
-    ``quote`` is verbatim and may be ""; ``speaker`` says it. ``id`` is what ``undersong explain`` takes. ``decided`` is
-    what people decided of it, a sentence for each of them.
+    ``quote`` is verbatim and may be ""; ``speaker`` says it, ``when``, as far as that is known. ``lines`` are all
+    sentences that it rests on, gravest first, where there are several. ``id`` is what ``undersong explain`` takes.
+    ``decided`` is what people decided of it, a sentence for each of them.
     """
 
     kind: PointKind
@@ -37,6 +48,14 @@ class Point(msgspec.Struct, frozen=True):
     title: str = ""
     state: State = "lead"
     decided: tuple[str, ...] = ()
+    when: str = ""
+    lines: tuple[DatedLine, ...] = ()
+
+    @property
+    def shown_lines(self) -> tuple[DatedLine, ...]:
+        """The lines, or the quote as the only one; nothing where there is none."""
+        own = DatedLine(self.message_id, self.speaker, self.quote, when=self.when)
+        return self.lines or ((own,) if self.quote else ())
 
 
 def chosen_points(sources: Sequence[Sequence[Point]]) -> tuple[Point, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from undersong.report import (
     view_model,
     work_view,
 )
+from undersong.report.message_times import MessageTimes
 from undersong.report.opening_sentences import sentences
 from undersong.report.render.template_cache import TemplateCache
 from undersong.report.sequence_words import reading_options
@@ -37,6 +39,22 @@ HEAD, GAP, MARGIN = 34.0, 18.0, 12.0
 EXTRA = ".paper{fill:var(--paper)} text.name{font-weight:600;font-size:14px;fill:var(--ink)}"
 
 
+@jinja2.pass_context
+def moment(context: jinja2.runtime.Context, time: datetime | None) -> str:
+    """A message time, with a zone where the inputs of the case have one."""
+    return escape.moment(time, zone=_have_zones(context))
+
+
+@jinja2.pass_context
+def period(context: jinja2.runtime.Context, first: datetime | None, last: datetime | None) -> str:
+    """From the first to the last message time, in the same way."""
+    return escape.period(first, last, zone=_have_zones(context))
+
+
+def _have_zones(context: jinja2.runtime.Context) -> bool:
+    return MessageTimes(context["case"]).have_zones
+
+
 @cache
 def environment() -> jinja2.Environment:
     """The template environment; autoescape is on for every template, and none switches it off for data."""
@@ -47,11 +65,11 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"line": escape.label, "shown": escape.shown, "moment": escape.moment, "sha256": text_hash}
+    made.filters |= {"line": escape.label, "shown": escape.shown, "moment": moment, "sha256": text_hash}
     made.filters |= {"first_upper": escape.first_upper, "turn": turn_number}
     functions = (
         claims_view.against, decision_words.decision_words,
-        counted, mechanism_name, escape.own_name, escape.period, headline.coverage, headline.findings_words,
+        counted, mechanism_name, escape.own_name, period, headline.coverage, headline.findings_words,
         headline.headline, headline.mechanism_gaps, alignment_words.alignment_colour, alignment_words.alignment_words,
         narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
         narrative.judge_option, reading_options, narrative.judge_words, narrative.kind_words, narrative.missed_words,
