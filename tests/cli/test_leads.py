@@ -45,8 +45,8 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     ranked = stored()
     title, _, points = audited.out.partition("\n\n")
     assert title == "1 moment to look at; it is no finding, since no judge read it:"
-    assert points.startswith("1. Jonas Berg asks for money (turn 6)")
-    assert "– Jonas Berg, 2026-03-02 08:05 UTC: asks for money\n" in points
+    assert points.startswith("1. Jonas Berg asks for codes, numbers or access (turn 10), asks for money (turn 6)")
+    assert "– Jonas Berg, 2026-03-02 08:05 UTC: asks for money" in " ".join(points.split())
     assert len(ranked) == 20
     assert ranked[0]["agent"] == "c0/Jonas Berg"
     printed = undersong("leads", str(REPORT))

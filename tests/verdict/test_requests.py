@@ -194,7 +194,7 @@ def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
     said = " ".join(undersong("audit", "chat.txt", "--no-store").out.split())
     assert "Anselm asks for money (turn 3), asks that others are kept out of it (turn 5)" in said
     assert "since no judge read it: 1. Anselm asks" in said
-    assert "They keep my passport till the bill is paid. Could you send me 900 euros" in said
+    assert "Could you send me 900 euros, until Friday?” – Anselm: asks for money" in said
     assert undersong("verify", "undersong-report", "chat.txt").code == 0
 
 

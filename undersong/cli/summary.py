@@ -59,11 +59,7 @@ def summary(
     points, files, near = points_of(case), input_lines(case, every_point(case)), near_shapes(case)
     return {
         "look_title": look_title(case, points),
-        "look": [
-            msgspec.to_builtins(point)
-            | {"open": _open_command(case, explain, point)}
-            for point in points
-        ],
+        "look": [msgspec.to_builtins(point) | {"open": _open_command(case, explain, point)} for point in points],
         "let_go": [each.sentence for each in near if each.outcome == "let_go"],
         "failed_readings": [each.sentence for each in near if each.outcome == "failed"],
         "more": more_points(case, points),

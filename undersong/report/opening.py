@@ -58,8 +58,9 @@ def points_of(case: Case) -> tuple[Point, ...]:
 
     def dated(line: DatedLine, home: str) -> DatedLine:
         message = cited.get((home, line.message_id))
-        quote, when = whole(line.quote, message and message.text), times.of(message) if message else ""
-        return msgspec.structs.replace(line, quote=quote, when=when)
+        if message is None:
+            return msgspec.structs.replace(line, quote=whole(line.quote, None))
+        return msgspec.structs.replace(line, quote=whole(line.quote, message.text), when=times.of(message))
 
     points = []
     for point in chosen_points(_sources(case)):

@@ -1,4 +1,4 @@
-"""What a first screen says of requests that are worth a look together: one sentence for each speaker, and their words."""
+"""What a first screen says of requests that are worth a look together: a sentence for each speaker, and the words."""
 
 from __future__ import annotations
 
