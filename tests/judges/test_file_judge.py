@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -164,3 +165,89 @@ def test_an_export_holds_the_answers_about_sequences_and_replays_them(undersong:
         "0 answers of file:elsewhere",
         "  left out: 2 answers of other judges: file:asked (2)",
     ]
+
+
+def findings() -> list[str]:
+    return [json.loads(line)["pattern"] for line in Path("undersong-report/findings.jsonl").read_text().splitlines()]
+
+
+def test_answers_that_lie_there_are_read_by_a_first_run(undersong: Undersong, audit: list[str]) -> None:
+    undersong(*audit)
+    put([{"id": line["id"], "answer": answer(line["question"])} for line in questions()])
+    ran = undersong(*audit, "--store", "new.db")
+    assert findings() == ["love_bombing"], ran.out
+    assert len(questions()) == 2  # nothing was asked anew
+
+
+def test_an_answer_that_was_corrected_goes_before_the_one_that_was_read(undersong: Undersong, audit: list[str]) -> None:
+    undersong(*audit)
+    lines = [{"id": line["id"], "answer": answer(line["question"])} for line in questions()]
+    put([line | {"answer": line["answer"] | {"shapes": []}} for line in lines])  # type: ignore[operator]
+    undersong(*audit)
+    assert findings() == []
+    put(lines)
+    undersong(*audit)
+    assert findings() == ["love_bombing"]
+
+
+def shape_of(line: dict[str, object]) -> dict[str, object]:
+    return line["answer"]["shapes"][0]  # type: ignore[index, no-any-return]
+
+
+WRONG = [
+    (lambda line: shape_of(line).update(shape="love_bomb"), "shapes[0].shape is 'love_bomb': did you mean 'love_bombi"),
+    (lambda line: shape_of(line).update(certainty=7), "shapes[0].certainty is 7: one of 0, 1, 2, 3, 4 is asked for"),
+    (lambda line: shape_of(line)["evidence"][1].update(stage="x"), "shapes[0].evidence[1].stage is 'x'"),  # type: ignore[index]
+    (lambda line: shape_of(line)["evidence"][1].update(message="3"), "shapes[0].evidence[1].message is '3': a whole"),  # type: ignore[index]
+    (lambda line: shape_of(line).pop("innocent"), "shapes[0].innocent is missing"),
+    (lambda line: line.update(answer={"control": "amber", "shape": []}), "shapes is missing; is it what stands under"),
+    (lambda line: line.update(answer="no JSON"), "it is not one JSON object"),
+    (lambda line: line["answer"].update(control="none"), "control is 'none'"),  # type: ignore[attr-defined]
+]
+
+
+@pytest.mark.parametrize(("change", "named"), WRONG)
+def test_what_is_wrong_in_an_answer_is_named_with_file_and_line(
+    undersong: Undersong, audit: list[str], change: Callable[[dict[str, object]], object], named: str
+) -> None:
+    undersong(*audit)
+    lines = [{"id": line["id"], "answer": answer(line["question"])} for line in questions()]
+    lines.sort(key=lambda line: not line["answer"]["shapes"])  # type: ignore[index]
+    change(lines[0])
+    put(lines)
+    ran = undersong(*audit)
+    assert ran.code == 4
+    name = questions()[0]["id"].rpartition("-")[0]
+    assert f"asked/answers-{name}.jsonl:1: cannot be used: {named}" in ran.err
+    assert "correct these lines and run the same command again" in ran.err
+    assert len(questions()) == 2  # no question is asked in other words meanwhile
+
+
+def test_marks_out_of_range_and_unknown_indicators_are_named(undersong: Undersong, audit: list[str]) -> None:
+    scores = [*audit[:-1], "messages", "--all"]
+    undersong(*scores)
+    lines = []
+    for line in questions():
+        schema = json.loads(Path("asked", line["schema"]).read_text())["properties"]
+        marks = dict.fromkeys(schema["traits"]["properties"], 0)
+        rest = {name: [] for name, part in schema.items() if part["type"] == "array"}
+        stance = {"position": "neutral", "claim": ""}
+        lines.append({"id": line["id"], "answer": rest | {"control": control(line["question"]), "traits": marks,
+                                                          "stance": stance}})  # fmt: skip
+    lines[0]["answer"]["traits"]["virtue"] = 5
+    lines[1]["answer"]["indicators"] = [{"quote": "day", "id": "MAN-LOVEBOM", "confidence": 2}]
+    del lines[2]["answer"]["traits"]["deception"]
+    put(lines)
+    err = undersong(*scores).err
+    name = questions()[0]["id"].rpartition("-")[0]
+    assert f"answers-{name}.jsonl:1: cannot be used: traits.virtue is 5: " in err
+    assert f"answers-{name}.jsonl:2: indicators[0].id is 'MAN-LOVEBOM': did you mean 'MAN-" in err
+    assert f"answers-{name}.jsonl:3: traits.deception is missing" in err
+
+
+def test_answers_to_nothing_are_named(undersong: Undersong, audit: list[str]) -> None:
+    undersong(*audit)
+    Path("asked/answers.jsonl").write_text("{}\n")
+    ran = undersong(*audit)
+    assert ran.code == 4
+    assert "name it answers-ID.jsonl" in ran.err

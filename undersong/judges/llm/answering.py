@@ -28,7 +28,7 @@ class AnswerSteps(Generic[U]):
     """
 
     def __init__(self, make_request: Callable[[str], KeyedRequest], use: Callable[[str], U]) -> None:
-        self.make_request, self._use = make_request, use
+        self.make_request, self.use = make_request, use
 
     def next(self, stored: Stored) -> KeyedRequest | U:
         """What is to be asked next, or the answer; raises RefusedError, and UnusableError after a repair in vain."""
@@ -39,7 +39,7 @@ class AnswerSteps(Generic[U]):
             if attempt not in stored:
                 return request
             try:
-                return self._use(_text(request.model_client, stored[attempt].body))
+                return self.use(_text(request.model_client, stored[attempt].body))
             except UnusableError as error:
                 why = str(error)
         raise UnusableError(f"{why}, also after one repair")

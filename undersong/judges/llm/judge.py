@@ -24,6 +24,7 @@ from undersong.judges.llm.client import (
     Stored,
     cut_answers,
 )
+from undersong.judges.llm.file_answers import take_written
 from undersong.judges.llm.injection import suspicious
 from undersong.judges.llm.model_spec import BACKENDS, ModelSpec, name_of, tier_specs_of
 from undersong.judges.llm.prompt_fingerprint import answer_checks_hash, judge_hashes, questions_hash
@@ -117,7 +118,7 @@ class LLMJudge(Judge):
         Raises JudgeAbortedError, with what was answered before, where the provider turns every question away.
         """
         readable = [each for each in questions if each.message.text.strip()]
-        self.sync_batches(lambda: self.open_requests(map(self._reading_steps, readable)))
+        self.sync_batches(lambda: map(self._reading_steps, readable))
         return run_sync(self.ask_all(questions, self._evaluation))
 
     async def ask_all(self, questions: Sequence[T], ask: Callable[[CachingClient, T], Awaitable[R]]) -> list[R]:
@@ -147,15 +148,17 @@ class LLMJudge(Judge):
             notes = {model.spec.name: model.note for model in self.models.values()} | {"budget": self.budget.note}
             self.limits.notes.update({subject: words for subject, words in notes.items() if words})
 
-    def sync_batches(self, open_requests: OpenRequests) -> None:
+    def sync_batches(self, questions: Callable[[], Iterable[AnswerSteps[Any]]]) -> None:
         """Collect and submit batches, where that is asked for; what they have not answered is not asked otherwise.
 
+        Answers that lie in the folder of a ``file:`` judge are taken first, whoever asked for them.
         What the limits of the run leave out of a batch is in no batch, and is not asked otherwise either.
         """
         if not self.limits.batch:
             return
         try:
-            self._sync_batches = run_sync(self._settle(open_requests))
+            take_written(questions(), self.ledger)
+            self._sync_batches = run_sync(self._settle(lambda: self.open_requests(questions())))
         except TransportError as error:
             raise JudgeError(error.why, where=self.name, remedy="run the same command again later") from error
 
@@ -304,7 +307,7 @@ class LLMJudge(Judge):
         """
         for segment in segments:
             _check_segment(segment)
-        self.sync_batches(lambda: self.open_requests(map(self._confirm_steps, segments)))
+        self.sync_batches(lambda: map(self._confirm_steps, segments))
         return run_sync(self.ask_all(segments, self._confirmed))
 
     def read_sequences(

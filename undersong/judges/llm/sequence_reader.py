@@ -43,7 +43,7 @@ def read_all(
     judge: LLMJudge, windows: Sequence[SequenceWindow], shapes: tuple[PatternShape, ...]
 ) -> list[SequenceReading]:
     """One reading per window, in order; raises JudgeAbortedError where the provider turns every question away."""
-    judge.sync_batches(lambda: judge.open_requests(steps(judge, each, shapes) for each in windows))
+    judge.sync_batches(lambda: (steps(judge, each, shapes) for each in windows))
     return run_sync(judge.ask_all(windows, partial(_read, judge, shapes)))
 
 
