@@ -22,7 +22,8 @@ from typing import Any
 from undersong.models import Case
 from undersong.pipeline.audit import audit
 from undersong.report.coverage import coverage_of
-from undersong.report.opening import let_go, points_of
+from undersong.report.near_shapes import near_shapes
+from undersong.report.opening import points_of
 from undersong.report.opening_choice import Point
 
 Talk = dict[str, Any]
@@ -97,7 +98,7 @@ def show(name: str, case: Case, talks: Sequence[Talk]) -> None:
         print(f"{number}. [{point.kind}] {point.sentence}\n   “{point.quote}” – {point.speaker}\n   {point.sure}")
         for line in lines_of(case, point, texts):
             print(textwrap.indent(textwrap.fill(line, 150), "      | "))
-    for each in let_go(case):
+    for each in near_shapes(case):
         print(each.sentence)
     print(f"   {coverage.looked} {coverage.missing}")
 

@@ -42,7 +42,7 @@ FILE = re.compile(  # the name of a file, before what became of it
 NUMBER = re.compile(r"(?<![\w.$#-])\d[\d,.]*\d|(?<![\w.$#-])\d")
 TITLED = re.compile(
     r"Nothing stands out|\d+ turns? noted, none of which stands out|\d+ moments? to look at; |"
-    r"\d+ findings?(?: and \d+ leads?)? to look at:"
+    r"\d+ findings?(?: and \d+ leads?)? to look at(?:, the first \d+)?:"
 )
 
 

@@ -15,7 +15,8 @@ from tests.report.conftest import build
 from undersong.models import Case, Finding, Message, Moment, Quote, Row, SessionVerdict
 from undersong.patterns.significance.confidence import reference_figures
 from undersong.report.narrative import certainty_words
-from undersong.report.opening import points_of
+from undersong.report.opening import more_words, points_of
+from undersong.report.opening_choice import places_with_findings
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_title import look_title
 from undersong.report.sureness import sure_words
@@ -160,3 +161,14 @@ def test_what_somebody_might_think_is_no_admission(text: str, quoted: str, named
 def test_a_failed_test_does_not_contradict_that_it_builds() -> None:
     assert "otherwise" not in sentences().promises["other_check"].once
     assert "a check of the session failed" in sentences().promises["other_check"].more
+
+
+def test_the_title_counts_every_finding_and_says_how_many_are_named() -> None:
+    claim = ("consciousness_claim", 0.9)
+    (point, *_) = points_of(screen(turns("one", claim)))
+    every = [msgspec.structs.replace(point, message_id=str(n), id=str(n), state="finding") for n in range(7)]
+    again = msgspec.structs.replace(every[0], kind="bypass")
+    case, found = screen(), places_with_findings([*every, again])
+    assert look_title(case, every[:5], found) == "7 findings to look at, the first 5"
+    assert more_words(case, every[:5], every) == "2 more findings"
+    assert look_title(case, every[:3], 3) == "3 findings to look at"

@@ -167,7 +167,7 @@ class _AuditFacts(TypedDict):
     look: list[PointToOpen]
     let_go: list[str]
     failed_readings: list[str]
-    more: Any
+    more: str
     coverage: Coverage
     report: str
     digest: str

@@ -41,8 +41,8 @@ from undersong.report.narrative import (
     unassessed_words,
 )
 from undersong.report.near_shapes import near_shapes
-from undersong.report.opening import every_point, more_points, points_of
-from undersong.report.opening_choice import Point
+from undersong.report.opening import every_point, more_words, points_of
+from undersong.report.opening_choice import Point, places_with_findings
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_title import look_title
 from undersong.report.sequence_words import sequence_words
@@ -56,13 +56,14 @@ def summary(
 
     ``replayed``: a file gave the answers of the judge, and nobody was asked.
     """
-    points, files, near = points_of(case), input_lines(case, every_point(case)), near_shapes(case)
+    points, every, near = points_of(case), every_point(case), near_shapes(case)
+    files = input_lines(case, every)
     return {
-        "look_title": look_title(case, points),
+        "look_title": look_title(case, points, places_with_findings(every)),
         "look": [msgspec.to_builtins(point) | {"open": _open_command(case, explain, point)} for point in points],
         "let_go": [each.sentence for each in near if each.outcome == "let_go"],
         "failed_readings": [each.sentence for each in near if each.outcome == "failed"],
-        "more": more_points(case, points),
+        "more": more_words(case, points, every),
         "coverage": msgspec.to_builtins(coverage_of(case, paths)),
         "files": msgspec.to_builtins(files),
         "files_words": list(listed(files)),
@@ -300,7 +301,7 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
             yield from (click.style(line, dim=True) for line in _command_lines(command, "   "))
     if more:
         yield ""
-        yield f"   … and {more} more in the report{' and its work.md' if facts['work'] else ''}."
+        yield f"   … and {more} in the report{' and its work.md' if facts['work'] else ''}."
 
 
 def quoted_line(line: dict[str, Any]) -> str:

@@ -201,6 +201,7 @@ def cited(findings: Iterable[Finding], leads: Sequence[Lead], run: AuditState, s
         places.update((session.conversation, quote.message_id) for claim in claims for quote in claim.quotes)
         against = (claim for claim in session.claims if claim.state in TO_CHECK)
         places.update((session.conversation, quote.message_id) for claim in against for quote in claim.quotes)
+        places.update((session.conversation, bypass.message_id) for bypass in session.bypasses)
     constrained = [(row.conversation, row.id) for row in run.rows if row.hard_constraints]
     places.update(constrained[:WORDS_ONLY])
     messages = _messages(places, store).values()

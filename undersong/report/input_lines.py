@@ -17,6 +17,7 @@ from undersong.report.opening_title import noted_turns
 
 Outcome = Literal["finding", "lead", "clean", "unread"]
 ORDER: tuple[Outcome, ...] = ("finding", "lead", "unread", "clean")  # in which files are listed
+NAME = 60  # characters of a name
 SHOWN = 12  # files of a list that a person reads; the rest is counted
 
 
@@ -39,7 +40,10 @@ def input_lines(case: Case, points: Iterable[Point]) -> tuple[FileOutcome, ...]:
              if message.source_ref is not None}  # fmt: skip
     homes = {conversation: file for (conversation, _), file in files.items()}
     counts: dict[str, Counter[str]] = {}
+    first: dict[tuple[str, str], Point] = {}
     for point in points:
+        first.setdefault((point.conversation, point.message_id), point)
+    for point in first.values():
         file = files.get((point.conversation, point.message_id)) or homes.get(point.conversation)
         if file is not None:
             counts.setdefault(file, Counter())["lead" if point.state == "lead" else "finding"] += 1
@@ -57,10 +61,16 @@ def listed(lines: Sequence[FileOutcome]) -> tuple[str, ...]:
     """Words for the first files and the number of the others; nothing where there is one file, which was read."""
     if len(lines) < 2 and all(line.outcome != "unread" for line in lines):
         return ()
-    shown = [f"{one_line(line.name, 60)}: {line.words}" for line in lines[:SHOWN]]
+    shown = [f"{_short(line.name)}: {line.words}" for line in lines[:SHOWN]]
     rest = Counter(line.outcome for line in lines[SHOWN:])
     others = [f"{rest[outcome]:,} {REST[outcome]}" for outcome in ORDER if rest[outcome]]
     return (*shown, f"and {counted(len(lines) - SHOWN, 'more file')}: {', '.join(others)}") if others else tuple(shown)
+
+
+def _short(name: str) -> str:
+    """A name on one line; of a long path the end, by which files differ."""
+    line = one_line(name, 4 * NAME)
+    return line if len(line) <= NAME else f"…{line[1 - NAME :]}"
 
 
 REST: dict[Outcome, str] = {

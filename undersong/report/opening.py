@@ -19,7 +19,15 @@ from undersong.report.claims_view import CHECKED, coding_sessions
 from undersong.report.decision_words import point_decisions
 from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.message_times import MessageTimes
-from undersong.report.opening_choice import DatedLine, Point, State, chosen_points, spread
+from undersong.report.opening_choice import (
+    SHOWN,
+    DatedLine,
+    Point,
+    State,
+    chosen_points,
+    places_with_findings,
+    spread,
+)
 from undersong.report.opening_orders import agent_orders, model_orders
 from undersong.report.opening_phrases import (
     QUOTE,
@@ -105,11 +113,18 @@ def _hints(case: Case) -> tuple[Iterable[Point], ...]:
     return _deductions(case, sure=False), likely, other, *turns, *work
 
 
-def more_points(case: Case, shown: Sequence[Point]) -> int:
-    """How many findings, deductions, and claims that are spoken against or never checked are not among ``shown``."""
-    sources = (*(_deductions(case, sure=sure) for sure in (True, False)), _claims(case, (*AGAINST, "unsupported")))
-    every = {point.id for source in (_findings(case, sure=True), *sources) for point in source}
-    return len(every - {point.id for point in shown})
+def more_words(case: Case, shown: Sequence[Point], every: Sequence[Point]) -> str:
+    """``7 more findings and 13 more leads``: what there is beside ``shown``; "" where that is all.
+
+    ``every`` is what ``every_point`` gives. Of leads only unsure deductions and claims that nobody checked count.
+    """
+    named = sum(point.state != "lead" for point in shown)
+    findings = max(places_with_findings(every) - named, 0) if len(shown) >= SHOWN else 0
+    hints = chain(_deductions(case, sure=False), _claims(case, ("unsupported",)))
+    taken = {point.id for point in shown} | {point.id for point in every if point.state != "lead"}
+    leads = len({point.id for point in hints} - taken)
+    parts = (counted(findings, "more finding") if findings else "", counted(leads, "more lead") if leads else "")
+    return " and ".join(part for part in parts if part)
 
 
 def _violations(case: Case) -> Iterator[Point]:

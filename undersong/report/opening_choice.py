@@ -58,6 +58,14 @@ class Point(msgspec.Struct, frozen=True):
         return self.lines or ((own,) if self.quote else ())
 
 
+def places_with_findings(points: Iterable[Point]) -> int:
+    """How many messages there are to look at for more than a hint, whatever speaks of each."""
+    first: dict[tuple[str, str], Point] = {}
+    for point in points:
+        first.setdefault((point.conversation, point.message_id), point)
+    return sum(point.state != "lead" for point in first.values())
+
+
 def chosen_points(sources: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
     """OF_A_KIND of each source in their order, then the rest; of hints other conversations before more of one."""
     ordered = [point for source in sources for point in source[:OF_A_KIND]]

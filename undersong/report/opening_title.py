@@ -6,16 +6,21 @@ from collections.abc import Sequence
 
 from undersong.core.text import counted
 from undersong.models import Case, SessionVerdict, by_pattern
-from undersong.report.opening_choice import Point
+from undersong.report.opening_choice import SHOWN, Point
 
 OFFLINE = "offline"  # the judge that ships: it counts words and reads nothing
 TO_READ = ("smoking_gun", "conduct", "candidate")  # kinds of noted turns that a person may want to read
 
 
-def look_title(case: Case, points: Sequence[Point]) -> str:
-    """``1 finding and 2 leads to look at``; without a finding or anything at all, why that is no all-clear."""
+def look_title(case: Case, points: Sequence[Point], findings_in_all: int = 0) -> str:
+    """``1 finding and 2 leads to look at``; without a finding or anything at all, why that is no all-clear.
+
+    ``points`` are those that a first screen names; of more findings the title has the whole number.
+    """
     leads = sum(point.state == "lead" for point in points)
     findings = len(points) - leads
+    if findings_in_all > findings and len(points) >= SHOWN:
+        return f"{counted(findings_in_all, 'finding')} to look at, the first {findings}"
     if findings:
         others = f" and {counted(leads, 'lead')}" if leads else ""
         return f"{counted(findings, 'finding')}{others} to look at"

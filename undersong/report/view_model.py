@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from undersong.core.text import counted, mechanism_name
@@ -21,8 +22,8 @@ from undersong.report.headline import ReportTexts, words_for
 from undersong.report.input_lines import input_lines, listed
 from undersong.report.narrative import basis_words, moment_label
 from undersong.report.near_shapes import NearShape, near_shapes
-from undersong.report.opening import every_point, more_points, points_of
-from undersong.report.opening_choice import Point
+from undersong.report.opening import every_point, more_words, points_of
+from undersong.report.opening_choice import Point, places_with_findings
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_title import look_title
 from undersong.report.order import (
@@ -104,12 +105,16 @@ class ReportView:
     @property
     def look_title(self) -> str:
         """What the first screen names, by state."""
-        return look_title(self.case, [shown.point for shown in self.points])
+        return look_title(self.case, [shown.point for shown in self.points], places_with_findings(self._every_point))
 
     @property
-    def more(self) -> int:
-        """How many things to look at are not on the first screen."""
-        return more_points(self.case, [shown.point for shown in self.points])
+    def more(self) -> str:
+        """What there is to look at beside the first screen, in words."""
+        return more_words(self.case, [shown.point for shown in self.points], self._every_point)
+
+    @cached_property
+    def _every_point(self) -> tuple[Point, ...]:
+        return every_point(self.case)
 
     @property
     def more_at(self) -> str:
@@ -125,7 +130,7 @@ class ReportView:
     @property
     def files(self) -> tuple[str, ...]:
         """What became of each of several files, in words."""
-        return listed(input_lines(self.case, every_point(self.case)))
+        return listed(input_lines(self.case, self._every_point))
 
     @property
     def coverage(self) -> Coverage:
