@@ -17,13 +17,14 @@ from undersong.report.finding_view import RuleWords, why_words
 from undersong.report.narrative import certainty_words, outcome_words
 from undersong.report.opening import finding_point
 from undersong.report.opening_choice import Point
+from undersong.report.opening_sentences import sentences
 from undersong.serve.library import Library
-from undersong.serve.marking import MarkedRun, Span, marked
+from undersong.serve.marking import MarkedRun, Span, beginning, marked
 from undersong.serve.neighbours import DecidedNeighbour, decided_neighbours
 from undersong.stores.reviewing import evidence_places, reviews_of, standing
 
-WHOLE = 25  # messages of a conversation that is shown as a whole
-AROUND = 3  # messages before and after each of a finding that are shown in a longer one
+WHOLE = 8  # messages of a conversation that is shown as a whole; of a longer one those around a finding's
+BESIDE = 16  # words of a message beside those of a finding that are shown at first
 FOLDED = 40  # messages before the first and after the last of a finding that can be opened in place
 MOST = 400  # messages of a page; the conversation has the others
 LONGEST_BESIDE = 4_000  # characters of a message that is none of the finding's
@@ -35,10 +36,14 @@ INNOCENT = "the best innocent reading: "  # what begins it in the notes of a fin
 
 @dataclass(frozen=True)
 class ContextTurn:
-    """A message on the page of a finding; ``stage`` is "" where it is none of its own, ``counts`` why it is one."""
+    """A message on the page of a finding; ``stage`` is "" where it is none of its own, ``counts`` why it is one.
+
+    ``rest`` opens in place.
+    """
 
     message: Message
     runs: tuple[MarkedRun, ...]
+    rest: tuple[MarkedRun, ...] = ()
     stage: str = ""
     counts: str = ""
     scores: TraitScores = field(default_factory=dict)
@@ -86,6 +91,19 @@ class Evidence:
     def home(self) -> str:
         """The conversation in which it begins."""
         return self.finding.conversations[0] if self.finding.conversations else ""
+
+    @property
+    def gist(self) -> str:
+        """What the pattern is, in a few words."""
+        gist = sentences().patterns.get(self.finding.pattern, "")
+        return f"{gist[:1].upper()}{gist[1:]}." if gist else ""
+
+    @property
+    def two(self) -> bool:
+        """Whether all messages on the page are between the same two, so that nobody has to be told whom each is to."""
+        turns = [turn.message for block in self.blocks for turn in block.turns]
+        people = {message.agent or message.author for message in turns}
+        return not self.elsewhere and len(people | {message.target for message in turns if message.target}) <= 2
 
     @property
     def first(self) -> int | None:
@@ -256,6 +274,13 @@ def _quotes(finding: Finding, message: Message) -> list[Span]:
     ]
 
 
+def _beside(message: Message, *, whole: bool) -> ContextTurn:
+    """A message that is none of the finding's."""
+    text = message.text[:LONGEST_BESIDE]
+    first, rest = (text, "") if whole else beginning(text, BESIDE)
+    return ContextTurn(message, marked(first, ()), marked(rest, ()))
+
+
 def _blocks(library: Library, home: str, own: Mapping[str, ContextTurn]) -> tuple[ContextBlock, ...]:
     """The conversation: whole where it is short, else what lies around its own messages, the rest folded."""
     positions = [turn.message.position for turn in own.values()]
@@ -266,10 +291,10 @@ def _blocks(library: Library, home: str, own: Mapping[str, ContextTurn]) -> tupl
     if last - first > MOST:
         last = first + MOST
     messages = library.store.transcript(home, max(0, first), last)
-    near = {at for position in positions for at in range(position - AROUND, position + AROUND + 1)}
+    near = {max(positions) + 1, *positions, *(position - 1 for position in positions)}  # what each answers to
     blocks = [ContextBlock((), skipped=messages[0].position)] if messages and messages[0].position > 0 else []
     for folded, group in groupby(messages, key=lambda one: length > WHOLE and one.position not in near):
-        turns = tuple(own.get(one.id) or ContextTurn(one, marked(one.text, (), LONGEST_BESIDE)) for one in group)
+        turns = tuple(own.get(one.id) or _beside(one, whole=folded) for one in group)
         blocks.append(ContextBlock(turns, folded=folded))
     after = length - 1 - messages[-1].position if messages else 0
     return (*blocks, ContextBlock((), skipped=after)) if after > 0 else tuple(blocks)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
+_WORD = re.compile(r"\S+")
 LONGEST = 20_000  # characters of a message that a page shows; the rest is said to be left out
 
 
@@ -32,6 +34,12 @@ def marked(text: str, spans: Iterable[Span], longest: int = LONGEST) -> tuple[Ma
     inside = sorted({span for span in spans if 0 <= span.start < span.end <= len(text) and span.start < len(shown)})
     edges = sorted({0, len(shown), *(min(edge, len(shown)) for span in inside for edge in span[:2])})
     return tuple(_run(shown, start, end, inside) for start, end in pairwise(edges))
+
+
+def beginning(text: str, words: int) -> tuple[str, str]:
+    """The first words of a text, and the rest, which is "" where it is hardly longer."""
+    ends = [place.end() for place in islice(_WORD.finditer(text), words + words // 2 + 1)]
+    return (text, "") if len(ends) <= words + words // 2 else (text[: ends[words - 1]], text[ends[words - 1] :])
 
 
 def _run(text: str, start: int, end: int, spans: list[Span]) -> MarkedRun:
