@@ -33,7 +33,8 @@ BOUND = 100.0  # ms
 SIZE = 20  # messages of a conversation
 PAGES = (
     "/", "/findings", "/findings?sort=recent", "/findings?level=high&sure=likely", "/findings?reviewed=none",
-    "/findings?q=garden+rain", "/findings/{finding}", "/review", "/review/decisions", "/leads",
+    "/findings?q=garden+rain", "/findings/{finding}", "/review", "/review?from=lead",
+    "/review?from=claim", "/review?conversation=talk-00007", "/review/decisions", "/review/figures", "/leads",
     "/claims", "/agents", "/agents?name=ada",
     "/agent?name=talk-00007/ada", "/conversations", "/conversations?q=garden", "/conversations?title=garden",
     "/conversation?id=talk-00007", "/compare", "/compare?by=agent", "/live", "/rules", "/rules/darvo", "/runs",

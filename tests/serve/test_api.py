@@ -288,3 +288,28 @@ def test_findings_of_a_conversation_come_in_a_row_and_the_page_says_what_was_dec
             assert client.post(f"{API}/reviews", body).status == 201
     changes = sum(one != other for one, other in pairwise(conversations))
     assert changes == 3
+
+
+@pytest.mark.parametrize("kind", ["lead", "claim"])
+def test_leads_and_claims_are_decided_on_one_after_the_other(client: Client, kind: str) -> None:
+    page, decided = client.get(f"/review?from={kind}").text, set[str]()
+    while (name := page.partition('name="id" value="')[2].partition('"')[0]) and len(decided) < 20:
+        assert name not in decided
+        decided.add(name)
+        done = client.form("/reviews", f"kind={kind}&id={name}&verdict=confirmed&back=/review&from={kind}")
+        page = client.get(done.headers["location"]).text
+        assert f"from={kind}&amp;id={name}" in page  # to decide anew
+    assert f"No {kind} is left to decide on" in page
+    reviews = client.get(f"{API}/reviews?kind={kind}").json["items"]
+    assert {each["id"] for each in reviews} == decided != set()
+    assert {each["drawn"] for each in reviews} == {"random"}
+
+
+def test_the_findings_of_one_conversation_can_be_decided_on_alone(client: Client) -> None:
+    name = client.get(f"{API}/findings?limit=1").json["items"][0]["conversations"][0]
+    page = client.get(f"/review?conversation={name}").text
+    assert f"1 finding left in {name}" in page
+    chosen = page.partition('name="id" value="')[2].partition('"')[0]
+    form = f"kind=finding&id={chosen}&verdict=unsure&back=/review&conversation={name}"
+    after = client.get(client.form("/reviews", form).headers["location"]).text
+    assert f"No finding that begins in {name} is left" in after

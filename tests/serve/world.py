@@ -130,7 +130,7 @@ def lead_of(talk: Conversation, rank: int) -> Lead:
     first = talk.messages[0]
     return Lead(
         id=hashlib.sha256(f"lead {talk.id}".encode()).hexdigest(), rank=rank, kind="conversation", agent=first.agent,
-        conversation=talk.id, message_ids=(first.id,), message_conversations=(talk.id,), score=3.0 / rank,
+        conversation=talk.id, message_ids=(first.id,), message_conversations=(talk.id,), score=9.0 / rank,
         reason="Its messages stand out from the others of this run in the sum of small signs.",
     )  # fmt: skip
 

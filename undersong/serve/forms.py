@@ -19,7 +19,7 @@ def query_of(values: ImmutableMultiDict[str, Any], kind: type[Q], also: Sequence
 
     Empty values are as good as none. Raises ProblemError for an unknown name and for a value of the wrong kind.
     """
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     several = {name for name, field in fields.items() if "tuple" in str(field.type)}
     chosen: dict[str, Any] = {}
     for name in dict.fromkeys(values.keys()):

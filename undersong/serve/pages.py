@@ -14,7 +14,6 @@ from undersong.models import REASONS, Finding, Lead, LedgerClaim, Record
 from undersong.patterns.catalog import FOLDER, all_rules
 from undersong.patterns.leads import lead_weights
 from undersong.pipeline.review_standing import figures_of
-from undersong.report.claims_view import WORDS
 from undersong.report.decision_words import point_items, standing_words
 from undersong.report.opening import finding_point
 from undersong.report.opening_choice import Point
@@ -23,17 +22,18 @@ from undersong.serve.audits import Audits
 from undersong.serve.compare import SHOWN, compared
 from undersong.serve.evidence import evidence_of
 from undersong.serve.forms import converted, number, query_of
+from undersong.serve.item_view import item_view
 from undersong.serve.library import Library
 from undersong.serve.live import Watcher
-from undersong.serve.marking import Span, marked
 from undersong.serve.problems import ProblemError, missing
+from undersong.serve.queue import shown_count, undecided
 from undersong.serve.rendering import HERE, address, environment, render, static_files
 from undersong.serve.rendering import TYPES as STATIC_TYPES
 from undersong.serve.runs import Run
 from undersong.serve.security import HEADERS
 from undersong.serve.transcripts import transcript_page
 from undersong.stores.listing import AgentQuery, ClaimQuery, ConversationQuery, FindingQuery, LeadQuery, SearchQuery
-from undersong.stores.reviewing import Reviewable, evidence_places, reviews_of, standing
+from undersong.stores.reviewing import Reviewable, standing
 
 STALE = 10.0  # seconds for which a list that counts everything may be that of before
 ROWS = 40  # entries of a page for people
@@ -108,7 +108,7 @@ def overview(request: Request) -> Response:
         )
     )
     counts = library.store.counts()
-    undecided = library.store.list_findings(FindingQuery(reviewed=("none",)), None, 1).total
+    left = library.store.list_findings(FindingQuery(reviewed=("none",)), None, 1).total
     return page(
         request,
         "overview.html.j2",
@@ -118,13 +118,13 @@ def overview(request: Request) -> Response:
         counts=counts,
         lists=[
             ("/findings", counts["findings"], "finding"),
-            ("/leads", library.store.list_leads(None, None, 1).total, "lead"),
+            ("/leads", shown_count(library, "lead"), "lead"),
             ("/claims", library.store.list_claims(None, None, 1).total, "claim"),
         ],
         heading="What to look at" if points else "Welcome",
         points=points,
         coverage=run.coverage if run else None,
-        waiting=undecided,
+        waiting=left,
         jobs=[job for job in site.audits.jobs() if not job.finished or not run or job.id != run.id][:5],
     )  # fmt: skip
 
@@ -221,11 +221,12 @@ def message(request: Request) -> Response:
 
 def leads(request: Request) -> Response:
     """Where to look first, and what agents say of their work."""
-    store = site_of(request).library.store
-    after = request.query_params.get("after", "")
+    library = site_of(request).library
+    store, after = library.store, request.query_params.get("after", "")
     listed = store.list_leads(LeadQuery(), after or None, ROWS)
     claims = store.list_claims(ClaimQuery(), None, 8)
     values = {"page": listed, "claims": claims, "query": {"after": after}, "cut": lead_weights().cut}
+    values |= {"above": shown_count(library, "lead"), "left": undecided(library, "lead")}
     return page(request, "leads.html.j2", "/leads", **values)
 
 
@@ -239,60 +240,21 @@ def claims(request: Request) -> Response:
 
 def lead(request: Request) -> Response:
     """One lead with its messages."""
-    store, name = site_of(request).library.store, request.path_params["id"]
-    one = store.lead(name)
-    if one is None:
-        raise missing("there is no such lead", name)
-    facts = [f"{each.source.replace('_', ' ')}: {each.value:g}{_beside(each.compared_with)}" for each in one.evidence]
-    title = f"{one.agent.rpartition('/')[2]}{f' in {one.conversation}' if one.conversation else ''}"
-    question = f"Is {one.agent.rpartition('/')[2]} worth looking at?"
-    return _item(request, one, {"kind": "lead", "id": name}, title, one.reason, facts, question)
-
-
-def _beside(compared_with: float | None) -> str:
-    return "" if compared_with is None else f", others {compared_with:g}"
+    name = request.path_params["id"]
+    return _item(request, site_of(request).library.store.lead(name), "lead", "Leads", "/leads")
 
 
 def claim(request: Request) -> Response:
     """One claim with what speaks for or against it."""
-    store, name = site_of(request).library.store, request.path_params["id"]
-    one = store.claim(name)
+    name = request.path_params["id"]
+    return _item(request, site_of(request).library.store.claim(name), "claim", "Claims", "/claims")
+
+
+def _item(request: Request, one: Lead | LedgerClaim | None, kind: str, kicker: str, upper: str) -> Response:
     if one is None:
-        raise missing("there is no such claim", name)
-    facts = [f"{one.kind}; {WORDS[one.state]}"]
-    facts += [f"The check: {one.check}"] if one.check else []
-    facts += [f"Before it answered, it wrote: {one.thought}"] if one.thought else []
-    question = f"Is it so that the claim is {one.state}?"
-    return _item(request, one, {"kind": "claim", "id": name}, f"“{one.sentence.text}”", one.reason, facts, question)
-
-
-def _item(
-    request: Request,
-    one: Lead | LedgerClaim,
-    item: dict[str, str],
-    title: str,
-    sentence: str,
-    facts: list[str],
-    question: str,
-) -> Response:
-    store, here = site_of(request).library.store, "/leads"
-    turns = []
-    for conversation, name in evidence_places(one):
-        for message_ in store.messages(conversation, [name]):
-            spans = [Span(q.start, q.end, "quote", "quoted") for q in one.quotes if q.message_id == name]
-            turns.append((message_, marked(message_.text, spans)))
-    back = address(f"/{item['kind']}s", item["id"])
-    values: dict[str, Any] = {
-        "title": title,
-        "sentence": sentence,
-        "facts": facts,
-        "turns": turns,
-        "item": item,
-        "back": back,
-    }
-    kicker = "Claims" if item["kind"] == "claim" else "Leads"
-    values |= {"standing": standing(store, one), "reviews": reviews_of(store, one)}
-    return page(request, "item.html.j2", here, kicker=kicker, question=question, **values)
+        raise missing(f"there is no such {kind}", request.path_params["id"])
+    i = item_view(site_of(request).library, one)
+    return page(request, "item.html.j2", "/leads", i=i, kicker=kicker, upper=upper, back=address(f"/{kind}s", i.id))
 
 
 class ConversationFilter(Record, frozen=True, kw_only=True):
