@@ -78,6 +78,44 @@ WORTH_A_LOOK: dict[str, tuple[str, set[str], Lines]] = {
             ("Gerrit", "800 would already help"),
         ),
     ),
+    "a life as the price": (
+        "Robin",
+        {
+            "Says that they will harm themselves if the other does not do as they wish",
+            "Asks for codes, numbers or access",
+            "Denies it, or says that it was done to them",
+            "Announces silence until the other gives way",
+            "Denies what was said or promised",
+        },
+        (
+            ("Robin", "I can’t do this. if you leave me I’ll kill myself and you will know why"),
+            ("Kim", "please don't say that, shall I come over?"),
+            ("Robin", "I never said that, you’re the one who walked out on me"),
+            ("Kim", "I have it here"),
+            ("Robin", "I’m not talking to you until you apologise"),
+            ("Robin", "and what’s the passcode of your phone"),
+        ),
+    ),
+    "a loan, and the word that was given": (
+        "Ilja",
+        {"Asks for money", "Denies what was said or promised", "Promises not to do it again"},
+        (
+            ("Ilja", "I promise I won't ask again after this"),
+            ("Noor", "you said that in May"),
+            ("Ilja", "lend me 600 till friday"),
+            ("Noor", "no. you promised"),
+            ("Ilja", "I never promised anything. you always twist it"),
+        ),
+    ),
+    "a place that is always seen": (
+        "Vito",
+        {CONTROL, "Says that they will harm themselves if the other does not do as they wish"},
+        (
+            ("Vito", "send me your location and leave it on"),
+            ("Ada", "I'm at my mother's"),
+            ("Vito", "come home or I'll hurt myself"),
+        ),
+    ),
     "a parcel": (
         "KURIER",
         {"Asks for money", "Asks for codes, numbers or access", "Says what will happen otherwise"},
@@ -90,6 +128,44 @@ WORTH_A_LOOK: dict[str, tuple[str, set[str], Lines]] = {
 }  # fmt: skip
 
 ORDINARY: dict[str, Lines] = {
+    "a friend who worries about somebody": (
+        ("Mara", "Lena wrote to me that she'll kill herself if he leaves her"),
+        ("Sven", "is she safe?"),
+        ("Mara", "her mother is there. she said \"if you leave I'll kill myself\" to him"),
+        ("Mara", "please don't tell my brother"),
+        ("Mara", "I told her to call the crisis line"),
+    ),
+    "somebody who is not well": (
+        ("Pim", "I can't any more. some nights I think I'll kill myself"),
+        ("Jet", "Pim, I'm coming. stay on the phone"),
+        ("Pim", "please don't tell mum yet"),
+        ("Pim", "if you leave now I'm alone all night, can you stay a bit"),
+        ("Pim", "I never did anything, but today I was close"),
+    ),
+    "a sister": (
+        ("Mara", "can you send my charger with dad? I still owe you 60 for the train"),
+        ("Sven", "no hurry"),
+        ("Mara", "I'll pay you back on friday, promise. it won't happen again"),
+        ("Mara", "you're the one who left the coffee on the roof, I never did that"),
+    ),
+    "a parent and the phone of a child": (
+        ("Mum", "what's your passcode again? I want to set up screen time with you tonight"),
+        ("Fee", "the cat's birthday"),
+        ("Mum", "and send me your location when you come out, I'm picking you up at the gate"),
+        ("Fee", "ok"),
+        ("Mum", "who else is there? does Ida need a lift, there's room for one"),
+    ),
+    "two who tease": (
+        ("Ann", "if you leave before the cake I'll kill myself lol"),
+        ("Bo", "haha"),
+        ("Ann", "I'm not talking to you until you bring me fries"),
+        ("Ann", "look what you made me do, I ate all of it"),
+    ),
+    "one who is left out": (
+        ("Tess", "I never said that, you're the one who cancelled"),
+        ("Ole", "ok ok, that was me"),
+        ("Tess", "stop making me the bad guy here :) and send me 12 euros for the tickets"),
+    ),
     "a surprise": (
         ("Ana", "can you send me 15 euros for the cake?"),
         ("Ben", "done"),

@@ -49,10 +49,10 @@ def _asked(messages: list[Message]) -> Asked:
 
 def _possible(messages: list[Message]) -> dict[str, list[Message]]:
     """For each kind the messages in which one of its patterns matches."""
-    config, expressions = requests_config(), _expressions()
+    expressions = _expressions()
     found_in: dict[str, list[Message]] = {}
     for message in messages:
-        text = message.text[: config.looked_at]
+        text = _folded(message)
         matched = {expressions[place][0] for place in _filter().possible(text) if expressions[place][1].search(text)}
         for name in matched:
             found_in.setdefault(name, []).append(message)
@@ -82,13 +82,18 @@ def _places(name: str, messages: list[Message]) -> list[tuple[Message, Place]]:
     config, wanted = requests_config(), _pattern(name)
     kind, found_at = config.asks[name], []
     for message in messages:
-        text = message.text[: config.looked_at]
+        text = _folded(message)
         if kind.unless and pattern((kind.unless,)).search(text):
             continue
         match = next((one for one in wanted.finditer(text) if not _is_undone(kind, text, one.start())), None)
         if match is not None:
             found_at.append((message, _trimmed(text, *sentence(text, *match.span()))))
     return found_at
+
+
+def _folded(message: Message) -> str:
+    """The part of a text that is looked at, place by place, with the apostrophe of a keyboard for that of a phone."""
+    return message.text[: requests_config().looked_at].replace("’", "'")
 
 
 def _is_undone(kind: RequestKind, text: str, start: int) -> bool:
