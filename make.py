@@ -92,6 +92,9 @@ def test() -> None:
         arguments = ["-m", "not slow and not servers", *(each for each in arguments if each != "--quick")]
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = str(ENVIRONMENT / "bytecode")  # the many programs that tests start compile once
+    for library in ("OPENBLAS", "OMP", "MKL"):  # the tests share the processors already
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    os.environ.setdefault("PIP_NO_COMPILE", "1")  # what a test installs runs once or twice
     processes = min(4, (os.cpu_count() or 1) + 1)  # one more than processors: some tests wait for servers
     spread = (f"--numprocesses={processes}", "--dist=loadfile", "--no-loadscope-reorder")
     run(PYTHON, "-m", "pytest", *spread, *arguments)

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +17,7 @@ NEO4J = os.environ.get("UNDERSONG_NEO4J")  # the address of an empty server: pyt
 POSTGRES = os.environ.get("UNDERSONG_POSTGRES")  # likewise: python tests/postgres/serve.py -- pytest
 settings.register_profile("undersong", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # no timed tests
 settings.load_profile("undersong")
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # jsonschema's IRIs: 2 s
 SAMPLES = Path(__file__).parent.parent / "samples"
 LONG = tuple(f"test_{name}.py" for name in (
     "outage", "kill", "pages", "history_sweep", "rerun", "fuzz", "contract", "equal", "tiny_llm", "trait_heads",
@@ -53,11 +54,37 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark by file; and the longest files first, so that at the end no worker waits for another."""
+    """Mark by file; and the longest first, so that at the end no worker waits for another."""
     for item in items:
         for mark in marks_of(item.path):
             item.add_marker(mark)
-    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+    items.sort(key=lambda item: place(item.nodeid))
+
+
+def needs_graph(name: str) -> bool:
+    """Whether a test, by its name, empties the database of the Neo4j server."""
+    path, _, test = name.partition("::")
+    return Path(path).name.startswith("test_graph") or "neo4j" in re.split(r"[\[\]-]", test)[1:]
+
+
+def place(name: str) -> int:
+    """Where in the order of all tests one stands."""
+    file = Path(name.partition("::")[0]).name
+    return 0 if needs_graph(name) else 1 + (LONG.index(file) if file in LONG else len(LONG))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With --dist=loadfile, all tests with the Neo4j server go to one worker: one test at a time has its database."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFileAndServer(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "neo4j" if needs_graph(nodeid) else super()._split_scope(nodeid)
+
+    return ByFileAndServer(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

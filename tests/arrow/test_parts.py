@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -81,6 +82,7 @@ def test_rows_carry_texts_claims_and_what_the_scan_saw(whole: Audited) -> None:
     assert any(row["signals"] for row in columns)
 
 
+@cache
 def rules_and_rows() -> tuple[tuple[PatternRule, ...], list[Row]]:
     """Every shipped rule, and rows of their cases side by side: some that match, some that do not."""
     rules = all_rules()
@@ -98,6 +100,13 @@ def _named(row: Row, prefix: str) -> Row:
     return msgspec.structs.replace(row, agent=prefix + row.agent, target=target, conversation=conversation)
 
 
+@pytest.fixture(scope="module")
+def one() -> Result:
+    """The detection by one process."""
+    rules, rows = rules_and_rows()
+    return in_one_process(rows, rules)
+
+
 def in_one_process(rows: list[Row], rules: tuple[PatternRule, ...]) -> Result:
     search = RowSearch(rows)
     detection = search.detect(rules)
@@ -106,9 +115,8 @@ def in_one_process(rows: list[Row], rules: tuple[PatternRule, ...]) -> Result:
 
 
 @pytest.mark.parametrize("parts", [1, 17])
-def test_detection_in_parts_is_that_of_one_process(parts: int) -> None:
+def test_detection_in_parts_is_that_of_one_process(one: Result, parts: int) -> None:
     rules, rows = rules_and_rows()
-    one = in_one_process(rows, rules)
     result = detected(rows, parts, seed=parts, options=Options(rules=rules, effort=EFFORT))
     assert len({finding.pattern for finding in one.findings}) > 20
     followers = {rule.hash for rule in rules if reads_others(rule)}

@@ -26,8 +26,9 @@ HARMLESS = {"schema": "undersong.session", "version": 1, "session": {"id": "key"
 READ_SAMPLES = """
 import json
 from glob import glob
-from inspect_ai.log import read_eval_log
+from inspect_ai.log import read_eval_log, write_eval_log
 log = read_eval_log(glob("logs/*.eval")[0])
+write_eval_log(log, "json/log.json")
 print(json.dumps({sample.uuid: [
     [message.id, message.role, message.text, [[call.id, call.function, call.arguments] for call in
      getattr(message, "tool_calls", None) or ()], getattr(message, "tool_call_id", None)]
@@ -94,13 +95,18 @@ def project(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
+@pytest.fixture(scope="module")
+def samples(programs: Programs, project: Path) -> dict[str, list[Any]]:
+    """What Inspect reads in its log, which is written as JSON beside it."""
+    read: dict[str, list[Any]] = json.loads(programs.run("python", "-c", READ_SAMPLES, cwd=project))
+    return read
+
+
 @pytest.mark.parametrize("form", ["eval", "json"])
-def test_every_message_of_a_log_that_inspect_wrote_is_read(programs: Programs, project: Path, form: str) -> None:
-    samples = json.loads(programs.run("python", "-c", READ_SAMPLES, cwd=project))
-    (log,) = (project / "logs").glob("*.eval")
-    if form == "json":
-        programs.run("inspect", "log", "convert", str(log), "--to", "json", "--output-dir", "json", cwd=project)
-        (log,) = (project / "json").glob("*.json")
+def test_every_message_of_a_log_that_inspect_wrote_is_read(
+    project: Path, samples: dict[str, list[Any]], form: str
+) -> None:
+    (log,) = (project / {"eval": "logs", "json": "json"}[form]).glob(f"*.{form}")
     result = outcome(log)
     assert [file.source_format for file in result.files] == ["inspect"]
     assert [problem.what for problem in result.problems if problem.kind != "note"] == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -60,20 +62,25 @@ def conversation(dice: random.Random, name: str) -> Conversation:
 
 
 CONVERSATIONS = [conversation(random.Random(seed), f"c{seed}") for seed in range(250)]
-ALONE = [scan_conversation(each, BOOK) for each in CONVERSATIONS]
+
+
+@cache
+def alone() -> list[Any]:
+    """The scans of the conversations, each by itself."""
+    return [scan_conversation(each, BOOK) for each in CONVERSATIONS]
 
 
 def test_conversations_scanned_together_are_scanned_as_alone() -> None:
-    assert scan_conversations(CONVERSATIONS, BOOK) == ALONE
+    assert scan_conversations(CONVERSATIONS, BOOK) == alone()
 
 
 def test_many_conversations_at_once_give_the_same_scans() -> None:
-    assert scan_conversations(CONVERSATIONS, BOOK) == ALONE
+    assert scan_conversations(CONVERSATIONS, BOOK) == alone()
 
 
 def test_loops_are_those_of_plain_counting() -> None:
     total = 0
-    for thread, (scans, _) in zip(CONVERSATIONS, ALONE, strict=True):
+    for thread, (scans, _) in zip(CONVERSATIONS, alone(), strict=True):
         over_turns = reference.loops_over_turns(BOOK.loops, thread)
         for place, (message, scan) in enumerate(zip(thread.messages, scans, strict=True)):
             speaks = message.role not in ("system", "tool", "user")  # a user who repeats a question is not stuck
@@ -131,7 +138,7 @@ def test_the_words_of_a_block_are_those_of_its_texts(texts: list[str]) -> None:
 
 def test_signals_left_out_stay_empty_and_the_others_as_they_are() -> None:
     partial_scans = scan_conversations(CONVERSATIONS, BOOK, frozenset({"phrases", "threads"}))
-    for (scans, thread), (whole, whole_thread) in zip(partial_scans, ALONE, strict=True):
+    for (scans, thread), (whole, whole_thread) in zip(partial_scans, alone(), strict=True):
         assert list(scans) == [only_phrases(scan) for scan in whole]
         assert (thread.signals, thread.agents) == (whole_thread.signals, whole_thread.agents)
         assert set(thread.session_context_vector) >= {"unknown:code_heavy", "unknown:late_night"}
@@ -144,7 +151,7 @@ def only_phrases(scan: Scan) -> Scan:
 
 def test_triage_is_the_same_for_many_conversations_as_for_one_and_can_be_left_out() -> None:
     together = scan_conversations(CONVERSATIONS, BOOK)
-    assert [scans for scans, _ in together] == [scans for scans, _ in ALONE]
+    assert [scans for scans, _ in together] == [scans for scans, _ in alone()]
     assert any(scan.triage is not None for scans, _ in together for scan in scans)
     without = scan_conversations(CONVERSATIONS, BOOK, frozenset({"phrases", "threads"}))
     assert all(scan.triage is None for scans, _ in without for scan in scans)
@@ -165,5 +172,5 @@ def test_a_long_text_of_one_kind_is_scanned(text: Callable[[int], str]) -> None:
 
 def test_thread_signals_are_the_same_where_nothing_is_summed_up() -> None:
     scanned = scan_conversations(CONVERSATIONS, BOOK, summed=False)
-    assert [thread.signals for _, thread in scanned] == [thread.signals for _, thread in ALONE]
+    assert [thread.signals for _, thread in scanned] == [thread.signals for _, thread in alone()]
     assert any(thread.signals for _, thread in scanned)

@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.verdict.test_fragments import PROMISES
+from undersong.datafiles.yaml_loader import load
 from undersong.models import Conversation, SessionVerdict
 from undersong.pipeline.session_check import checked_sessions
 from undersong.verdict.shell import shell_parts
 
 FOLDER = Path(__file__).parent / "ledger"
-SESSIONS: list[dict[str, Any]] = [
-    case for path in sorted(FOLDER.glob("*.yaml")) for case in yaml.safe_load(path.read_text(encoding="utf-8"))
-]
+SESSIONS: list[dict[str, Any]] = [case for path in sorted(FOLDER.glob("*.yaml")) for case in load(path).value]
 FORMS = ("claude-code", "codex", "jsonl")
 
 

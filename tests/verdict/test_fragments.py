@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import yaml
+
+from undersong.datafiles.yaml_loader import load
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +27,7 @@ def bench() -> ModuleType:
 
 
 PROMISES = bench()
-FRAGMENTS: list[dict[str, Any]] = yaml.safe_load(PROMISES.CASES.read_text(encoding="utf-8"))["fragments"]
+FRAGMENTS: list[dict[str, Any]] = load(PROMISES.CASES).value["fragments"]
 CODE_ONLY = {"same_hash"}  # edits leave no trace where the source does not hold the calls
 
 
