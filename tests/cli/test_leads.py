@@ -47,11 +47,11 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     assert title == "1 moment to look at; it is no finding, since no judge read it:"
     assert points.startswith("1. Jonas Berg asks for codes, numbers or access (turn 10), asks for money (turn 6)")
     assert "– Jonas Berg, 2026-03-02 08:05 UTC: asks for money" in " ".join(points.split())
-    assert len(ranked) == 20
-    assert ranked[0]["agent"] == "c0/Jonas Berg"
+    assert [lead["kind"] for lead in ranked] == ["message"] + ["conversation"] * 20  # exact words first
+    assert ranked[0]["agent"] == ranked[1]["agent"] == "c0/Jonas Berg"
     printed = undersong("leads", str(REPORT))
     assert printed.code == 0
-    assert printed.out.startswith(f"1. c0\n   {ranked[0]['reason']}\n   “")
+    assert printed.out.startswith(f"1. Jonas Berg in c0\n   {ranked[0]['reason']}\n   “")
     (quote, *_) = ranked[0]["quotes"]  # type: ignore[misc]
     assert quote["text"] in PUSHES[int(str(quote["message_id"])[1:]) // 2]
     markdown = (REPORT / "details.md").read_text()

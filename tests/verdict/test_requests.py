@@ -272,6 +272,14 @@ def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
     assert "since no judge read it: 1. Anselm asks" in said
     assert "Could you send me 900 euros, until Friday?” – Anselm: asks for money" in said
     assert undersong("verify", "undersong-report", "chat.txt").code == 0
+    lead = json.loads(Path("undersong-report/leads.jsonl").read_text().partition("\n")[0])
+    assert (lead["rank"], lead["kind"], lead["agent"], lead["above_cut"]) == (1, "message", "chat/Anselm", True)
+    assert lead["reason"] == (
+        "Anselm asks for money (turn 3), asks that others are kept out of it (turn 5) and presses for time (turn 3)."
+    )
+    assert lead["quotes"][0]["text"] == "Could you send me 900 euros, until Friday?"
+    listed = undersong("leads", "undersong-report").out
+    assert listed.startswith(f"1. Anselm in chat\n   {lead['reason']}\n   “{lead['quotes'][0]['text']}”")
 
 
 def test_what_is_told_of_a_caller_is_no_request(tmp_path: Path) -> None:

@@ -107,7 +107,13 @@ def lead_lines(lead: Lead) -> Iterator[str]:
     """What a lead rests on: what was counted beside what is usual, and the words, with where they are."""
     from undersong.report.headline import words
 
-    named = "lead" if lead.quotes else "no lead, too little was counted"
+    named = (
+        "lead from exact words"
+        if lead.kind == "message"
+        else "lead"
+        if lead.quotes
+        else "no lead, too little was counted"
+    )
     yield f"{_whose(lead)}: {named}; place {lead.rank} in the order in which to look ({lead.id[:16]})"
     yield f"  {lead.reason}"
     for row in lead.evidence:

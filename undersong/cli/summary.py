@@ -91,7 +91,10 @@ def summary(
         "spent": msgspec.to_builtins(case.spent),
         "violations": list(violation_words(case)),
         "findings": [_finding(finding) for finding in case.findings],
-        "look_at": [{"agent": lead.agent, "reason": lead.reason} for lead in shown_leads(case.leads)],
+        "look_at": [
+            {"id": lead.id, "rank": lead.rank, "kind": lead.kind, "agent": lead.agent, "reason": lead.reason}
+            for lead in shown_leads(case.leads)
+        ],
         "cautions": list(low_scores_words(case)),
         "smoking_guns": list(guns_words(case)),
         "noted": list(annotation_words(case)),

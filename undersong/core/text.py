@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import msgspec
+
+TURNS = 6  # turns that a sentence names
 
 
 def text_hash(text: str) -> str:
@@ -30,6 +33,15 @@ def turn_number(position: int) -> int:
 def turn_at(position: int) -> str:
     """``turn 4`` for position 3."""
     return f"turn {turn_number(position)}"
+
+
+def turns_listed(turns: Sequence[int]) -> str:
+    """``turn 3``, ``turns 3 and 5``, ``40 turns from 3 to 90``."""
+    if len(turns) == 1:
+        return f"{turn_at(turns[0])}"
+    if len(turns) > TURNS:
+        return f"{counted(len(turns), 'turn')} from {turn_number(turns[0])} to {turn_number(turns[-1])}"
+    return f"turns {', '.join(str(turn_number(each)) for each in turns[:-1])} and {turn_number(turns[-1])}"
 
 
 def mechanism_name(name: str) -> str:

@@ -305,8 +305,23 @@ class SkipLog:
 _STOPS = frozenset(".!?…")  # what a sentence of one word ends with
 _MARKS = frozenset((*DELETED, *EDITED))
 _TOOL_KEYS = frozenset(
-    ("type", "id", "name", "tool_name", "input", "arguments", "args", "function", "text", "content", "output",
-     "call_id", "tool_use_id", "tool_call_id", "is_error")
+    (
+        "type",
+        "id",
+        "name",
+        "tool_name",
+        "input",
+        "arguments",
+        "args",
+        "function",
+        "text",
+        "content",
+        "output",
+        "call_id",
+        "tool_use_id",
+        "tool_call_id",
+        "is_error",
+    )
 )  # of a block with a call or a result
 _SPACES, _SMALL = 3, re.compile(r"\b[^\W\d_A-Z]{4,}\b")  # "United States of America" is no sentence
 _TOKENS = frozenset(

@@ -26,6 +26,8 @@ class Lead(Record, frozen=True, kw_only=True):
     ``agent`` is named as in rows; ``conversation`` is None where the agent speaks in several. ``message_ids`` are the
     messages that show most of it, ``message_conversations`` the conversation of each. ``quotes`` are verbatim, and
     empty below the cut. ``score`` is a weighted sum (``leads.yaml``): 0 is like the others of the run; no probability.
+    ``above_cut`` says whether it is above the cut at which precision was measured. ``kind`` ``message``: exact words in
+    these messages, such as requests that are rare together; the score of these is above all others.
     """
 
     id: str
@@ -39,6 +41,7 @@ class Lead(Record, frozen=True, kw_only=True):
     reason: str
     evidence: tuple[LeadEvidence, ...] = ()
     score: float
+    above_cut: bool = False
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what was counted, and the quotes."""

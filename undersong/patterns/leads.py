@@ -37,6 +37,7 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     least: int
     prior: int
     cut: float
+    exact: float
     shown: int
     which: str
     side: str
@@ -84,16 +85,29 @@ def leads_of(
     beside = _Run(conversations, run, bands, pairs)
     leads = [_lead(name, own, beside, confidences.get(name)) for name, own in people.items()]
     ranked = sorted(leads, key=lambda lead: (-lead.score, lead.agent))
-    return tuple(msgspec.structs.replace(lead, rank=place) for place, lead in enumerate(ranked, 1))
+    cut = lead_weights().cut
+    return tuple(
+        msgspec.structs.replace(lead, rank=place, above_cut=lead.score > cut) for place, lead in enumerate(ranked, 1)
+    )
 
 
 def shown_leads(leads: Sequence[Lead]) -> tuple[Lead, ...]:
-    """Those that a person is shown: above the measured cut, each conversation of two once, as many as one looks at."""
+    """Those that a person is shown: above the measured cut, each conversation of two once, as many as one looks at.
+
+    Who is named for exact words is not named for what was counted, too.
+    """
     weights = lead_weights()
     above = (lead for lead in leads if lead.score > weights.cut)
-    first: dict[str, Lead] = {}
+    first: dict[tuple[str, str | None], Lead] = {}
+    exact: set[str] = set()
     for lead in above:
-        first.setdefault(f"in {lead.conversation}" if lead.kind == "conversation" else f"by {lead.agent}", lead)
+        if lead.kind == "message":
+            exact.add(lead.agent)
+            first.setdefault((lead.agent, lead.conversation), lead)
+        elif lead.kind == "conversation":
+            first.setdefault(("", lead.conversation), lead)
+        elif lead.agent not in exact:
+            first.setdefault((lead.agent, None), lead)
     return tuple(first.values())[: weights.shown]
 
 
@@ -107,7 +121,7 @@ def with_quotes(leads: Sequence[Lead], rows: Iterable[Row], messages: Mapping[Me
     }  # fmt: skip
     return tuple(
         msgspec.structs.replace(lead, quotes=verbatim(places_of(lead), messages, strongest=strongest))
-        if lead.id in shown
+        if lead.id in shown and not lead.quotes
         else lead
         for lead in leads
     )
@@ -332,7 +346,7 @@ def _evidence(own: _Sums, others: _Sums, run: _Sums, sure: float | None) -> Iter
             if value is not None:
                 compared = None if other is None else round(other, DIGITS)
                 yield LeadEvidence(source=name, value=round(value, DIGITS), compared_with=compared)
-        elif sure is not None:
+        elif name == "findings" and sure is not None:
             yield LeadEvidence(source=name, value=round(sure, DIGITS))
 
 

@@ -28,8 +28,8 @@ from undersong.patterns.catalog import load_rules
 from undersong.patterns.catalog import rule_hashes as pattern_hashes
 from undersong.patterns.detect import Detection, RowSearch
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.leads import leads_of
 from undersong.patterns.nomination import UNREAD_SEQUENCES, unread_sequences
+from undersong.patterns.request_leads import all_leads
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.confidence import BY_PROFILE, Prevalence, with_confidence
 from undersong.patterns.significance.estimate import Significance, estimate_significance
@@ -143,7 +143,7 @@ def _audited(
     named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed, prevalence, confidence_map)
     named = with_disagreement(named, run.rows, rules)
     findings = quoted(named, run.rows, store, judge, rules)
-    leads = quoted_leads(leads_of(run.rows, findings, signals), run.rows, store)
+    leads = quoted_leads(all_leads(run.rows, findings, signals, run.sessions), run.rows, store)
     spent = spending(run.rows, run.sessions, sequences)
     audited = () if run.failure else corpus.conversations  # a failed judge retracts nothing
     store.put_findings(audited, findings)

@@ -28,8 +28,9 @@ from undersong.models import (
 )
 from undersong.patterns.detect import RowSearch, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.leads import leads_of, with_quotes
+from undersong.patterns.leads import with_quotes
 from undersong.patterns.outcome import with_outcome
+from undersong.patterns.request_leads import all_leads
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
 from undersong.pipeline.judged_findings import reading_facts, with_disagreement, with_readings
@@ -86,7 +87,6 @@ def redacted(
     named = (msgspec.structs.replace(each, conversation=masks[each.conversation]) for each in case.sessions)
     facts_of_run = reading_facts(msgspec.structs.replace(case, sessions=tuple(named)), new_rows)
     findings = with_readings(by_rules, sequences, new_rows, rules, *facts_of_run)
-    leads = with_quotes(leads_of(new_rows, findings, case.signals), new_rows, messages)
     strongest = strongest_sentences(row for row in new_rows if (row.conversation, row.id) in messages)
     originals = {mask: name for name, mask in masks.items()}
 
@@ -94,6 +94,7 @@ def redacted(
         return _conversation(load_conversation(originals[name]), masker) if name in originals else None
 
     sessions = tuple(_with_ledger(_session(each, masker, texts), masked) for each in case.sessions)
+    leads = with_quotes(all_leads(new_rows, findings, case.signals, sessions), new_rows, messages)
     facts = {**masker.counts(), "names_listed": len(masker.listed), "messages": len(dirty), "places": places}
     new = _any(
         msgspec.structs.replace(

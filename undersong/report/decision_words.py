@@ -37,8 +37,8 @@ def point_items(case: Case, point: Point) -> Iterator[Reviewable]:
     place = (point.conversation, point.message_id)
     if point.kind == "finding":
         yield from (finding for finding in case.findings if finding.finding_id.startswith(point.id))
-    elif point.kind == "lead":
-        yield from (lead for lead in case.leads if place in evidence_places(lead))
+    elif point.lead_id:
+        yield from (lead for lead in case.leads if lead.id == point.lead_id)
     else:
         yield from claims_at(case, *place)
 

@@ -53,8 +53,8 @@ def groups_of(
             marks[value] += place in marked
             highs[value] += place in high
             groups_of_agents.setdefault(message.agent, set()).add(value)
-    for lead in shown_leads(case.leads):
-        leads.update(groups_of_agents.get(lead.agent, ()))
+    for agent in {lead.agent for lead in shown_leads(case.leads)}:
+        leads.update(groups_of_agents.get(agent, ()))
     shares = [
         GroupShare(value, count, marks[value], _range(marks[value], count), highs[value], _range(highs[value], count),
                    leads[value])

@@ -10,7 +10,7 @@ from itertools import chain
 import msgspec
 
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted, turn_number
+from undersong.core.text import counted, turn_number, turns_listed
 from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment, Quote, SessionVerdict
 from undersong.models.verdict import AGAINST, AGENT_ORDERS, REQUEST, SPREADS
 from undersong.patterns.leads import places_of, shown_leads
@@ -37,7 +37,6 @@ from undersong.report.opening_phrases import (
     sentence_start,
     session_name,
     times_words,
-    turns_words,
     whole,
 )
 from undersong.report.opening_requests import requests_together
@@ -237,7 +236,7 @@ def _deduction(case: Case, session: SessionVerdict, mechanism: str, kind: str, g
     happened = template.format(
         who=who, times=times_words(len(messages)), what=_promised(session, first), shown=_shown(first.quotes[1:2])
     )
-    places = turns_words(sorted({each.position for each in group}))
+    places = turns_listed(sorted({each.position for each in group}))
     quote = first.quotes[0] if first.quotes else None
     return Point(
         kind="claim" if mechanism == "false_promise" else "lead",
@@ -407,6 +406,7 @@ def _lead(case: Case, lead: Lead) -> Point:
         id=quote.message_id if quote else first,
         title=session_name(session) if session else "",
         lines=lines if len(lines) > 1 else (),
+        lead_id=lead.id,
     )
 
 
@@ -470,6 +470,7 @@ def _requests(case: Case) -> Iterator[Point]:
             id=first.message_id,
             title=session_name(session),
             lines=asks.lines,
+            lead_id=asks.lead_id,
         )
 
 

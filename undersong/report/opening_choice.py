@@ -33,7 +33,8 @@ class Point(msgspec.Struct, frozen=True):
 
     ``quote`` is verbatim and may be ""; ``speaker`` says it, ``when``, as far as that is known. ``lines`` are all
     sentences that it rests on, gravest first, where there are several. ``id`` is what ``undersong explain`` takes.
-    ``decided`` is what people decided of it, a sentence for each of them.
+    ``decided`` is what people decided of it, a sentence for each of them. ``lead_id`` is that of a lead in
+    ``leads.jsonl``, "" of anything else.
     """
 
     kind: PointKind
@@ -50,6 +51,7 @@ class Point(msgspec.Struct, frozen=True):
     decided: tuple[str, ...] = ()
     when: str = ""
     lines: tuple[DatedLine, ...] = ()
+    lead_id: str = ""
 
     @property
     def shown_lines(self) -> tuple[DatedLine, ...]:

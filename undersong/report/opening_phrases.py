@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted, turn_at, turn_number
+from undersong.core.text import turn_at
 from undersong.models import Case, SessionVerdict
 from undersong.report.escape import own_name
 from undersong.report.opening_sentences import sentences
 
 QUOTE = 220  # characters of a quote
 ENDS = (". ", "? ", "! ", ".\n", "\n")  # of a sentence, near enough for a quote
-TURNS = 6  # turns that a sentence names
 STARTS = ("the ", "tests ", "a ", "some ", "more ")  # of our own words, as against names
 
 
@@ -57,15 +54,6 @@ def at_turn(case: Case, session: SessionVerdict, position: int) -> str:
     if session.messages == 1 and len(case.sessions) > 1:
         return f"“{session_name(session)}”"
     return f"{turn_at(position)}{in_title(case, session)}"
-
-
-def turns_words(turns: Sequence[int]) -> str:
-    """``turn 3``, ``turns 3 and 5``, ``40 turns from 3 to 90``."""
-    if len(turns) == 1:
-        return f"{turn_at(turns[0])}"
-    if len(turns) > TURNS:
-        return f"{counted(len(turns), 'turn')} from {turn_number(turns[0])} to {turn_number(turns[-1])}"
-    return f"turns {', '.join(str(turn_number(each)) for each in turns[:-1])} and {turn_number(turns[-1])}"
 
 
 def sentence_start(text: str) -> str:

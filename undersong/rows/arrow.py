@@ -45,6 +45,7 @@ LEADS = _schema(
     ("rank", _WHOLE),
     ("kind agent conversation reason", _TEXT),
     ("score", _NUMBER),
+    ("above_cut", pa.bool_()),
     ("message_ids message_conversations quotes", pa.list_(_TEXT)),
     ("evidence", pa.map_(_TEXT, _NUMBER)),
 )

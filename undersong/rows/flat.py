@@ -18,8 +18,8 @@ FINDING = [
     "conversations", "judges", "notes", "measures", "quotes", "status", "reading", "nominated_by",
 ]  # fmt: skip
 LEAD = [
-    "id", "rank", "kind", "agent", "conversation", "reason", "score", "message_ids", "message_conversations",
-    "quotes", "evidence",
+    "id", "rank", "kind", "agent", "conversation", "reason", "score", "above_cut", "message_ids",
+    "message_conversations", "quotes", "evidence",
 ]  # fmt: skip
 CLAIM = [
     "conversation", "message_id", "position", "agent", "time", "kind", "object", "sentence", "state", "reason",
