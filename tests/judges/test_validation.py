@@ -18,7 +18,8 @@ from undersong.judges.measurement import noise_of, shift
 from undersong.judges.offline import SHIPPED
 from undersong.ml import model_file
 from undersong.models import TRAITS, Evaluation
-from undersong.training.evaluation import alpha, calibrated, kappa, label_auc, spearman
+from undersong.training import bootstrap
+from undersong.training.evaluation import MEASURES, _of_given, alpha, calibrated, kappa, label_auc, spearman
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +78,25 @@ def test_figures_are_over_the_scores_that_there_are() -> None:
     without, harmful = calibrated(labels, none, groups, seed=3)
     assert {without[name]["accuracy"].value for name in without} == {None}
     assert harmful.value is not None
+
+
+@pytest.mark.parametrize("kind", ["numbers", "marks", "one value", "some missing", "most missing", "none"])
+def test_the_measures_of_all_samples_at_once_are_those_of_each(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = np.random.default_rng(7)
+    labels, scores = dice.random(30), dice.random(30)
+    if kind == "marks":
+        labels, scores = np.rint(labels * 4) / 4, np.rint(scores * 4) / 4
+    if kind == "one value":
+        scores[:] = 0.25
+    missing = {"some missing": 0.3, "most missing": 0.93, "none": 1.0}.get(kind, 0)
+    scores[dice.random(30) < missing] = np.nan
+    draws = [rows[: dice.integers(1, 40)] for rows in dice.integers(30, size=(60, 40))]
+    for size in (30 * 7, 10**6):
+        monkeypatch.setattr(bootstrap, "BLOCK", size)
+        for one, of_samples in MEASURES.values():
+            own = _of_given(one) if missing else one
+            each = np.array([own(labels[rows], scores[rows]) for rows in draws])
+            np.testing.assert_allclose(bootstrap.sampled(of_samples, labels, scores, draws), each, atol=1e-12)
 
 
 def reading(width: str, **traits: float | None) -> Evaluation:

@@ -13,6 +13,14 @@ from scipy.stats import rankdata
 from undersong.judges.measurement import IntervalEstimate
 from undersong.ml.trait_heads import Curves
 from undersong.models import NEGATIVE_TRAITS, TRAITS
+from undersong.training.bootstrap import (
+    SampledMeasure,
+    alpha_of_samples,
+    auc_of_samples,
+    kappa_of_samples,
+    sampled,
+    spearman_of_samples,
+)
 from undersong.training.datasets import LabelledMessage
 from undersong.training.trait_heads import Array, calibration, split, standard, targets
 
@@ -194,7 +202,7 @@ def calibrated(
     }
     harm = np.nan_to_num(scores[:, NEGATIVE]).max(axis=1)
     given_harm = np.where(np.isnan(labels[:, NEGATIVE]), -1.0, labels[:, NEGATIVE]).max(axis=1)
-    return figures, _interval(label_auc, np.where(given_harm < 0, np.nan, given_harm), harm, draws)
+    return figures, _interval(AUC, np.where(given_harm < 0, np.nan, given_harm), harm, draws)
 
 
 def label_auc(labels: Array, scores: Array) -> float:
@@ -232,8 +240,20 @@ def alpha(labels: Array, scores: Array) -> float:
     return 1.0 - float(((labels - scores) ** 2).mean()) / expected if expected else float("nan")
 
 
+def _label_auc_of_samples(labels: Array, scores: Array, counts: Array) -> Array:
+    return auc_of_samples(labels >= HARMFUL, scores, counts)
+
+
+def _kappa_of_samples(labels: Array, scores: Array, counts: Array) -> Array:
+    return kappa_of_samples(labels, scores, counts, MARKS)
+
+
 Measure = Callable[[Array, Array], float]
-MEASURES: Mapping[str, Measure] = {"spearman": spearman, "auc": label_auc, "kappa": kappa, "alpha": alpha}
+AUC: tuple[Measure, SampledMeasure] = label_auc, _label_auc_of_samples
+MEASURES: Mapping[str, tuple[Measure, SampledMeasure]] = {  # of all messages, and of each bootstrap sample
+    "spearman": (spearman, spearman_of_samples), "auc": AUC, "kappa": (kappa, _kappa_of_samples),
+    "alpha": (alpha, alpha_of_samples),
+}  # fmt: skip
 
 
 def _of_given(measure: Measure) -> Measure:
@@ -247,11 +267,12 @@ def _of_given(measure: Measure) -> Measure:
 
 
 def _interval(
-    measure: Measure, labels: Array, scores: Array, draws: Sequence[npt.NDArray[np.intp]]
+    both: tuple[Measure, SampledMeasure], labels: Array, scores: Array, draws: Sequence[npt.NDArray[np.intp]]
 ) -> IntervalEstimate:
+    measure, of_samples = both
     scored = ~(np.isnan(scores) | np.isnan(labels))
     own = measure if scored.all() else _of_given(measure)
-    estimate = figure(own(labels, scores), np.array([own(labels[rows], scores[rows]) for rows in draws]))
+    estimate = figure(own(labels, scores), sampled(of_samples, labels, scores, draws))
     if np.isnan(estimate.value):
         return IntervalEstimate(value=None)
     return IntervalEstimate(value=round(estimate.value, 3), low=round(estimate.low, 3), high=round(estimate.high, 3))
