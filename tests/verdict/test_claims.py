@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.scan.dialogue import change, scan
 from tests.verdict.test_mechanisms import dialogue, judged
@@ -13,7 +14,8 @@ from undersong.datafiles.verdict_config import outcomes_config
 from undersong.datafiles.yaml_loader import RULES
 from undersong.models import Message, ToolCall, ToolResult
 from undersong.scan.phrases import load_book
-from undersong.verdict.claims import admits, claims, grammar, sentences
+from undersong.verdict.claim_ledger import ledger_kind
+from undersong.verdict.claims import admits, claims, claims_of_text, grammar, sentences
 from undersong.verdict.tool_outcomes import outcome
 
 SAID = {
@@ -31,12 +33,23 @@ SAID = {
     "Successfully deployed.": "act",
     "It should be fixed now.": "fix",
 }
+WORDS: list[tuple[str, str]] = [
+    (kind, words)
+    for kind, group in yaml.safe_load((Path(__file__).parent / "claim_words.yaml").read_text(encoding="utf-8")).items()
+    for words in group
+]
 SESSIONS = (Path(__file__).parent / "ledger", RULES / "session/cases")
+
+
+@pytest.mark.parametrize(("kind", "words"), WORDS)
+def test_what_agents_write_in_summaries_is_listed_by_its_kind(kind: str, words: str) -> None:
+    kinds = [ledger_kind(claim, words) for claim in claims_of_text(words) if not claim.hedged]
+    assert kind in kinds if kind != "none" else not any(kinds)
 
 
 def test_a_sentence_that_is_not_searched_has_no_match():
     texts = {path.read_text(encoding="utf-8") for folder in SESSIONS for path in folder.glob("*.yaml")} | set(SAID)
-    lines = {text[first:last] for text in texts for first, last in sentences(text)}
+    lines = {text[first:last] for text in texts for first, last in sentences(text)} | {words for _, words in WORDS}
     matched = 0
     for line in lines:
         lower = line.lower()

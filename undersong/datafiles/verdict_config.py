@@ -110,6 +110,7 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     states: tuple[str, ...]
     triggers: tuple[str, ...]
     parts: dict[str, tuple[str, ...]]
+    slots: dict[str, str]
     forms: dict[str, tuple[str, ...]]
     unsaid: str
     conditional: str
@@ -121,6 +122,9 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     adjective: str
     assures: str
     planned: str
+    aims: str
+    joined: str
+    other_subject: str
     passes: str
     along: str
     plans: str

@@ -29,7 +29,7 @@ def admits_check(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome, checks
     mended, absent or only supposed is none.
     """
     text = turn.prose
-    names = _failing_names(failed)
+    names = failing_names(failed)
     own = sentence(text, claim.start, claim.end)
     if pattern((claims_config().excepted,)).match(text[claim.end : own[1]]):
         return True
@@ -83,7 +83,7 @@ def admission_of(turn: TranscriptTurn, failed: ToolOutcome, checks: Collection[C
 
     A failure is admitted where its sentence names such a check or what failed in it, or in a short message plainly.
     """
-    text, names = turn.prose, _failing_names(failed)
+    text, names = turn.prose, failing_names(failed)
     failing, mended = pattern((claims_config().failing_words,)), pattern((claims_config().mended,))
     checked = _check_words(checks)
     short = len(text.strip()) <= SHORT and _plainly(turn)
@@ -135,7 +135,7 @@ def _plainly(turn: TranscriptTurn) -> bool:
     )
 
 
-def _failing_names(failed: ToolOutcome) -> frozenset[str]:
+def failing_names(failed: ToolOutcome) -> frozenset[str]:
     """The names of tests and files in the lines that report a failure."""
     lines = (match[0] for match in outcome_pattern("failed_check").finditer(failed.text))
     return frozenset(name for line in lines for name in _NAMED.findall(line)[:NAMES])

@@ -12,19 +12,21 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
-from undersong.datafiles.verdict_config import outcomes_config, pattern
+from undersong.datafiles.verdict_config import claims_config, outcomes_config, pattern
 from undersong.models.verdict import BROKEN, PART, ClaimState
-from undersong.verdict.admissions import admits_check, failure_told
+from undersong.verdict.admissions import admits_check, failing_names, failure_told
 from undersong.verdict.claims import Claim, claims_of_text, is_whole, sentence
 from undersong.verdict.projects import are_apart, named_roots, place_of, roots_of
 from undersong.verdict.shell import CheckKind, commands, toolchains
-from undersong.verdict.tool_outcomes import OutcomeState, outcome_pattern
+from undersong.verdict.tool_outcomes import OutcomeState, ToolOutcome, outcome_pattern
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn
 
 SILENT = frozenset({"build", "lint", "types"})  # checks that print nothing where all is well
 NEVER = "nothing of the kind was run before it"
 STALE = "nothing of the kind was run since the last change"
 OTHER = "what was run is a check of another project than the claim or the change is about"
+_REPORTED: tuple[CheckKind, ...] = ("tests", "build", "lint", "types")  # what a report may speak of
+OTHER_TESTS = "the tests that were run are others than those that it names"
 _EVERYTHING = "./..."  # how Go names all packages
 
 
@@ -173,7 +175,7 @@ def _reported(placed: PlacedOutcome) -> Iterator[CheckEvent]:
     """What the report of a subagent says of checks: of each kind, its last words."""
     text, placed_kinds = placed.outcome.text, dict[CheckKind, tuple[int, int]]()
     passed = [claim for claim in claims_of_text(text) if claim.checks and not claim.hedged]
-    for kind in sorted({kind for claim in passed for kind in claim.checks} | {"tests", "build", "lint"}):
+    for kind in _REPORTED:
         last = max((claim.end for claim in passed if kind in claim.checks), default=-1)
         fails = failure_told(text, kind, max(last, 0))
         if fails:
@@ -256,6 +258,8 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
         return _silent(claim, checked, recent)
     if broken := broken_by(recent, claim.checks):
         return Ruling("unsupported", BROKEN, broken)
+    if _ran_other_files(turn, claim, checked):
+        return Ruling("unsupported", OTHER_TESTS, passed)
     if _is_a_part(turn, claim, checked):
         return Ruling("unsupported", PART, passed)
     return Ruling("backed", "a check passed after the last change", passed)
@@ -319,10 +323,35 @@ def _failing(turn: TranscriptTurn, claim: Claim, recent: Sequence[CheckEvent]) -
         failed = own[-1]
         if failed.outcome is None or _is_about_a_part(turn, claim, own[:-1]):
             continue
+        if names_other_tests(turn, claim, failed.outcome.outcome):
+            continue
         if admits_check(turn, claim, failed.outcome.outcome, (kind,)):
             return Ruling("hedged", "the message says that some of it fails", failed)
         return Ruling("contradicted", "the latest check of the kind failed, and nothing was changed since", failed)
     return None
+
+
+def tests_named(turn: TranscriptTurn, claim: Claim) -> list[str]:
+    """The tests and files of tests that the sentence of a claim names, without their folders."""
+    shape = pattern((claims_config().slots["test_name"],))
+    own = turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))]
+    return [part.rstrip("()") for match in shape.finditer(own) for part in match[0].rsplit("/", 1)[-1].split("::")]
+
+
+def names_other_tests(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool:
+    """Whether a claim names tests, and an output names those that failed and none of these."""
+    named = tests_named(turn, claim)
+    return bool(named and failing_names(failed)) and not any(name in failed.text for name in named)
+
+
+def _ran_other_files(turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent]) -> bool:
+    """Whether a claim names files of tests, and each command that was run names others only."""
+    named = {name for name in tests_named(turn, claim) if "." in name}
+    shape = pattern((claims_config().slots["test_name"],))
+    ran = [event.outcome.outcome.command for event in checked if event.outcome and not event.reported]
+    files = [{match[0].rsplit("/", 1)[-1].split("::")[0] for match in shape.finditer(command)} for command in ran]
+    own = [{name for name in names if "." in name} for names in files]
+    return bool(named and own) and all(names and not names & named for names in own)
 
 
 def _is_about_a_part(turn: TranscriptTurn, claim: Claim, before: Sequence[CheckEvent]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
 from undersong.models.verdict import BROKEN, Bypass, LedgerClaim, LedgerKind
-from undersong.verdict.admissions import Retraction, admission_of, retractions, thoughts_against
+from undersong.verdict.admissions import Retraction, admission_of, admits_call, retractions, thoughts_against
 from undersong.verdict.check_claims import (
     NEVER,
     STALE,
@@ -222,9 +222,23 @@ def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: 
         return Ruling("unsupported", f"nothing that the session shows touched {unnamed}")
     if fits:
         return Ruling("backed", f"by {_named(fits[-1])}")
+    if kind in ("pushed", "committed") and (refused := _refused(session, turn, words)):
+        event = CheckEvent(refused.turn.place, frozenset(), refused)
+        if admits_call(turn, claim, refused.outcome):
+            return Ruling("hedged", "the message says that some of it fails", event)
+        return Ruling("contradicted", "the call that should do it failed, and no later one came right", event)
     if "edit" in families and any(each.blocks for each in _recent_turns(session, turn)):
         return Ruling("backed", "by the code that the message shows or writes")
     return Ruling("unsupported", "no call of the kind was answered before it")
+
+
+def _refused(session: _Session, turn: TranscriptTurn, words: Collection[str]) -> PlacedOutcome | None:
+    """The last call on this request that should have done something and failed, by the words of its command."""
+    own = session.transcript.outcomes_before(turn.place, turn.run)
+    failed = (placed for placed in reversed(own) if placed.outcome.state == "failed" and placed.outcome.command)
+    return next(
+        (placed for placed in failed if placed.outcome.family == "call" and placed.outcome.words & set(words)), None
+    )
 
 
 def _untouched(session: _Session, turn: TranscriptTurn, claim: Claim) -> str:

@@ -89,6 +89,8 @@ CHECKED: dict[str, tuple[CheckKind, ...]] = {  # forms of a claim about a check 
 MOST = 40  # claims of a message that are kept
 LOOKED = 400  # sentences of a message with a claim's word that are looked at
 AHEAD = 1000  # characters after a claim in which the agent may say that it is about to see for itself
+RUNS = "run"  # the act of claims.yaml that says that something was run
+SLOTS_DEEP = 3  # slots within slots of the forms
 PAST = "{past}"  # stands for all participles
 _WORD = re.compile(r"[a-z]+")
 _HEADING = re.compile(r"^(?:#{1,6}[ ]|\*\*[^*\n]+\*\*[ ]*:?[ ]*$)", re.MULTILINE)
@@ -161,7 +163,10 @@ def claims_of_text(text: str) -> tuple[Claim, ...]:
     for claim in sorted(
         _find_claims(text), key=lambda candidate: (candidate.start, -candidate.end, candidate.kind == "act")
     ):
-        if len(accepted) < MOST and (not accepted or claim.start >= accepted[-1].end):
+        apart = not accepted or claim.start >= accepted[-1].end
+        if not apart and claim.checks and RUNS in accepted[-1].acts:
+            accepted[-1] = claim  # "I ran the tests without failures" says more than that they were run
+        elif apart and len(accepted) < MOST:
             accepted.append(claim)
     return tuple(accepted)
 
@@ -248,6 +253,9 @@ def _last_words(phrases: Iterable[str]) -> frozenset[str]:
 def _filled(form: str, config: ClaimsConfig) -> str:
     acts = [past for group in config.acts.values() for past in group.past]
     adverbs = f"(?:(?:{_either(config.adv)})[ ]){{0,3}}"
+    for _ in range(SLOTS_DEEP):  # what fills a slot may have slots itself
+        for name, filling in config.slots.items():
+            form = form.replace(f"{{{name}}}", filling)
     slots = {"{adv}": adverbs, "{fix}": _either(config.fix)}
     slots[PAST] = f"(?:{_either((*config.fix, *acts))})"
     slots["{along}"] = config.along.replace("{pass}", config.passes)
@@ -264,8 +272,7 @@ def _either(words: Sequence[str]) -> str:
 
 
 def _find_claims(text: str) -> Iterator[Claim]:
-    patterns, unsaid, looked = grammar(), pattern((claims_config().unsaid,)), 0
-    assures = pattern((claims_config().assures,))
+    patterns, looked = grammar(), 0
     plans = _planned(text)
     for first, last in sentences(text):
         sentence_text = text[first:last]
@@ -278,16 +285,35 @@ def _find_claims(text: str) -> Iterator[Claim]:
         looked += 1
         if looked > LOOKED:
             return
+        acts: list[Claim] = []
         for kind, shape in ((form.kind, form.shape) for form in patterns.forms if form.may_match(lower, words)):
             for match in shape.finditer(sentence_text):
-                before = assures.sub("", clause_before(sentence_text, 0, match.start()))
-                if unsaid.search(before) or _quoted(sentence_text, match, text[last : last + 1]):
-                    continue
-                if _is_conditional(sentence_text, match, kind):
-                    continue
-                planned = kind in CHECKED and _is_planned(sentence_text, match)
-                if not (planned or (kind == "past" and _describes(sentence_text, match))):
-                    yield _claim(kind, match, first, text, patterns)
+                if _is_said(sentence_text, match, kind, text[last : last + 1]):
+                    claim = _claim(kind, match, first, text, patterns)
+                    acts += [claim] if kind == "past" and not claim.passive else []
+                    yield claim
+        for match in pattern((claims_config().joined,)).finditer(sentence_text) if acts else ():
+            if _is_joined(text, acts, first + match.start()):
+                yield _claim("past", match, first, text, patterns)
+
+
+def _is_said(sentence_text: str, match: re.Match[str], kind: str, following: str) -> bool:
+    """Whether a form in a sentence claims something: not denied, quoted, conditional, planned or a description."""
+    config = claims_config()
+    before = pattern((config.assures,)).sub("", clause_before(sentence_text, 0, match.start()))
+    if pattern((config.unsaid,)).search(before) or _quoted(sentence_text, match, following):
+        return False
+    if _is_conditional(sentence_text, match, kind):
+        return False
+    planned = kind in CHECKED and _is_planned(sentence_text, match)
+    return not (planned or (kind == "past" and _describes(sentence_text, match)))
+
+
+def _is_joined(text: str, acts: Sequence[Claim], start: int) -> bool:
+    """Whether a participle stands behind an act of the same sentence, and nobody else is spoken of in between."""
+    before = [claim for claim in acts if claim.end <= start]
+    other = pattern((claims_config().other_subject,))
+    return bool(before) and other.search(text, before[-1].end, start) is None
 
 
 def _planned(text: str) -> list[tuple[int, int]]:
@@ -303,6 +329,8 @@ def _planned(text: str) -> list[tuple[int, int]]:
 def _is_planned(sentence_text: str, match: re.Match[str]) -> bool:
     """Whether what passes is about to be seen: "let me check that it builds and the tests pass"."""
     before = sentence_text[: match.start()]
+    if pattern((claims_config().aims,)).match(before):
+        return True
     return pattern((claims_config().planned,)).search(before, max(before.rfind(":"), before.rfind(";")) + 1) is not None
 
 

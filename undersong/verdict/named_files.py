@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from undersong.datafiles.verdict_config import ledger_config, outcomes_config, pattern
 from undersong.verdict.claims import Claim, sentence
@@ -44,9 +45,7 @@ def _is_list(rest: str) -> bool:
     matches = list(pattern((ledger_config().files,)).finditer(rest))
     if len(matches) < 2 or matches[0].start():
         return False
-    return all(
-        _BETWEEN.fullmatch(rest, one.end(), other.start()) for one, other in zip(matches, matches[1:], strict=False)
-    )
+    return all(_BETWEEN.fullmatch(rest, one.end(), other.start()) for one, other in pairwise(matches))
 
 
 def untouched(names: Sequence[str], every: bool, outcomes: Iterable[PlacedOutcome]) -> str:
@@ -71,7 +70,7 @@ def _touches(outcome: ToolOutcome, name: str) -> bool:
 
 
 def _may_touch_any(outcome: ToolOutcome) -> bool:
-    """Whether a call may have changed files that it does not name: another agent, a script, a tool that nobody knows."""
+    """Whether a call may have changed files that it does not name: of another agent, a script, an unknown tool."""
     if outcome.tool in outcomes_config().subagents:
         return True
     if outcome.family in ("look", "edit", "remote"):

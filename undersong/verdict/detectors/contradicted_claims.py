@@ -9,7 +9,7 @@ from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import claims_config
 from undersong.models import Deduction
 from undersong.verdict.admissions import admission_of, admits_failure
-from undersong.verdict.check_claims import CheckHistory, check_claims, kinds_of
+from undersong.verdict.check_claims import CheckHistory, check_claims, kinds_of, names_other_tests
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.tool_outcomes import ToolOutcome, pasted
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn, deduction, quote
@@ -114,7 +114,7 @@ def _last_claim(transcript: Transcript, failed: PlacedOutcome) -> tuple[Transcri
         if turn.run < first_run:
             return None
         for claim in reversed(turn.claims):
-            if not claim.hedged and _speaks_of(claim, failed.outcome):
+            if not claim.hedged and _speaks_of(claim, failed.outcome) and not _names_others(turn, claim, failed):
                 return None if _was_backed(transcript, turn, claim, failed.outcome) else (turn, claim)
         if turn.blocks:
             return None
@@ -181,6 +181,11 @@ def _of_another_check(claim: Claim, failed: ToolOutcome) -> bool:
     return bool(claim.checks and kinds) and not kinds & set(claim.checks)
 
 
+def _names_others(turn: TranscriptTurn, claim: Claim, failed: PlacedOutcome) -> bool:
+    """Whether a claim names tests, and those that failed are others."""
+    return failed.outcome.family == "check" and bool(claim.checks) and names_other_tests(turn, claim, failed.outcome)
+
+
 def _contradicts(transcript: Transcript, failed: PlacedOutcome, turn: TranscriptTurn, claim: Claim) -> bool:
     """Whether a failure before a claim in the same run says the opposite of it, as things stand when it is made."""
     between = [
@@ -194,7 +199,7 @@ def _contradicts(transcript: Transcript, failed: PlacedOutcome, turn: Transcript
         for each in transcript.agent_turns(failed.agent, failed.turn.place + 1, turn.place)
         for block in each.blocks
     )
-    if _of_another_check(claim, failed.outcome):
+    if _of_another_check(claim, failed.outcome) or _names_others(turn, claim, failed):
         return False
     if failed.outcome.family != "call" and turn.message.tool_calls:
         return False  # the work goes on in this very message
