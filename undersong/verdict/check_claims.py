@@ -323,33 +323,36 @@ def _failing(turn: TranscriptTurn, claim: Claim, recent: Sequence[CheckEvent]) -
         failed = own[-1]
         if failed.outcome is None or _is_about_a_part(turn, claim, own[:-1]):
             continue
-        if names_other_tests(turn, claim, failed.outcome.outcome):
-            continue
         if admits_check(turn, claim, failed.outcome.outcome, (kind,)):
             return Ruling("hedged", "the message says that some of it fails", failed)
+        if names_other_tests(turn, claim, failed.outcome.outcome):
+            continue
         return Ruling("contradicted", "the latest check of the kind failed, and nothing was changed since", failed)
     return None
 
 
 def tests_named(turn: TranscriptTurn, claim: Claim) -> list[str]:
-    """The tests and files of tests that the sentence of a claim names, without their folders."""
-    shape = pattern((claims_config().slots["test_name"],))
-    own = turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))]
-    return [part.rstrip("()") for match in shape.finditer(own) for part in match[0].rsplit("/", 1)[-1].split("::")]
+    """The tests and files of tests that a claim speaks of by name, without their folders."""
+    names = _test_name().finditer(turn.prose, claim.start, claim.end)
+    return [part.rstrip("()") for match in names for part in match[0].rsplit("/", 1)[-1].split("::")]
+
+
+def _test_name() -> re.Pattern[str]:
+    return pattern((claims_config().slots["test_name"],))
 
 
 def names_other_tests(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool:
     """Whether a claim names tests, and an output names those that failed and none of these."""
     named = tests_named(turn, claim)
-    return bool(named and failing_names(failed)) and not any(name in failed.text for name in named)
+    fails = any(_test_name().search(name) for name in failing_names(failed))
+    return bool(named) and fails and not any(name in failed.text for name in named)
 
 
 def _ran_other_files(turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent]) -> bool:
     """Whether a claim names files of tests, and each command that was run names others only."""
     named = {name for name in tests_named(turn, claim) if "." in name}
-    shape = pattern((claims_config().slots["test_name"],))
     ran = [event.outcome.outcome.command for event in checked if event.outcome and not event.reported]
-    files = [{match[0].rsplit("/", 1)[-1].split("::")[0] for match in shape.finditer(command)} for command in ran]
+    files = [{match[0].rsplit("/", 1)[-1].split("::")[0] for match in _test_name().finditer(line)} for line in ran]
     own = [{name for name in names if "." in name} for names in files]
     return bool(named and own) and all(names and not names & named for names in own)
 

@@ -96,6 +96,7 @@ _WORD = re.compile(r"[a-z]+")
 _HEADING = re.compile(r"^(?:#{1,6}[ ]|\*\*[^*\n]+\*\*[ ]*:?[ ]*$)", re.MULTILINE)
 _ALL = re.compile(r"\b(?:both|all|everything|everywhere|throughout|each|every|entire|whole|full)\b", re.IGNORECASE)
 _PASSIVE = re.compile(r"(?:is|are|was|were|gets|got|\w+'(?:s|re))\b", re.IGNORECASE)
+_ALL_OF_IT = re.compile(r"[ ]*(?:(?:the|all|full|whole|entire|complete)[ ])*", re.IGNORECASE)
 _SHOULD = re.compile(r"\bshould\b", re.IGNORECASE)
 _PRESENT = re.compile(r"(?:is|are|\w+'(?:s|re))\b", re.IGNORECASE)
 _LEAD = re.compile(r"[^\w\n]*")
@@ -163,10 +164,10 @@ def claims_of_text(text: str) -> tuple[Claim, ...]:
     for claim in sorted(
         _find_claims(text), key=lambda candidate: (candidate.start, -candidate.end, candidate.kind == "act")
     ):
-        apart = not accepted or claim.start >= accepted[-1].end
-        if not apart and claim.checks and RUNS in accepted[-1].acts:
+        last = accepted[-1] if accepted else None
+        if last and claim.checks and RUNS in last.acts and _ALL_OF_IT.fullmatch(text[last.end : claim.start]):
             accepted[-1] = claim  # "I ran the tests without failures" says more than that they were run
-        elif apart and len(accepted) < MOST:
+        elif (last is None or claim.start >= last.end) and len(accepted) < MOST:
             accepted.append(claim)
     return tuple(accepted)
 
