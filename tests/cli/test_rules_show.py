@@ -47,6 +47,13 @@ def test_a_name_in_any_case_is_explained(undersong: Undersong, name: str, expect
     assert expected in undersong("rules", "show", name).out
 
 
+def test_a_name_of_two_things_shows_both(undersong: Undersong) -> None:
+    shown = undersong("rules", "show", "sandbagging").out
+    assert shown.startswith("# sandbagging names two things. The pattern, sandbagging.yaml:\n")
+    assert "\nid: sandbagging\n" in shown
+    assert "# And this:\nsandbagging  label of phrases\n" in shown
+
+
 @pytest.mark.parametrize(("wrong", "near"), [("MAN-URGENT", "MAN-URGENCY"), ("love_bomb", "love_bombing")])
 def test_an_unknown_name_gets_the_nearest_one(undersong: Undersong, wrong: str, near: str) -> None:
     ran = undersong("rules", "show", wrong)

@@ -54,12 +54,20 @@ def _rows(kind: str, folder: str | None) -> list[tuple[str, str]]:
 @command.command("show")
 @click.argument("name", metavar="ID")
 def show(name: str) -> None:
-    """Show a pattern's file, or explain what else has a name: see the kinds of `undersong rules list`."""
+    """Show a pattern's file, or explain what else has a name: see the kinds of `undersong rules list`.
+
+    Where a pattern and something else have the same name, both are shown, each under a line that says what it is.
+    """
     from undersong.cli.taxonomy import canonical, explain, names
-    from undersong.patterns.catalog import FOLDER
+    from undersong.patterns.catalog import FOLDER, all_rules
 
     entry = canonical(name)
     if entry is not None:
+        rule = next((rule for rule in all_rules() if entry.lower() in (rule.id, *rule.file.aliases)), None)
+        if rule is not None:
+            click.echo(f"# {entry} names two things. The pattern, {rule.id}.yaml:")
+            click.echo((FOLDER / f"{rule.id}.yaml").read_text(encoding="utf-8"))
+            click.echo("# And this:")
         click.echo(explain(entry), nl=False)
         return
     pattern, phrases = _locate(name, [each for kind in TAXONOMY_KINDS for each in names(kind)])

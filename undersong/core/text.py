@@ -44,6 +44,16 @@ def turns_listed(turns: Sequence[int]) -> str:
     return f"turns {', '.join(str(turn_number(each)) for each in turns[:-1])} and {turn_number(turns[-1])}"
 
 
+def escaped_name(name: str) -> str:
+    """A name with a slash as %2F and a percent sign as %25, so that a slash can join two of them."""
+    return name.replace("%", "%25").replace("/", "%2F") if "/" in name or "%" in name else name
+
+
+def plain_name(escaped: str) -> str:
+    """The name that ``escaped_name`` was given."""
+    return escaped.replace("%2F", "/").replace("%25", "%")
+
+
 def mechanism_name(name: str) -> str:
     """``false_promise`` → ``false promise``."""
     return name.replace("_", " ")

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from undersong.core.text import escaped_name, plain_name
 from undersong.models import Conversation, Message, Problem, Role
 
 _SILENT = frozenset(("system", "tool"))  # roles that are no party and aim at nobody
@@ -294,14 +295,14 @@ AMBIGUOUS_MARK = "~"  # stands before a global name that has the form of another
 
 def scoped(conversation: str, author: str) -> str:
     """``CONVERSATION/AUTHOR``; a slash or percent sign in either is written %2F or %25, so that no two are the same."""
-    return f"{_escaped(conversation)}/{_escaped(author)}"
+    return f"{escaped_name(conversation)}/{escaped_name(author)}"
 
 
 def own_author(conversation: str, agent: str) -> str:
     """The author whose scoped identity in this conversation ``agent`` is; any other name is given back as it is."""
     if "/" not in agent:
         return agent
-    author = agent.rpartition("/")[2].replace("%2F", "/").replace("%25", "%")
+    author = plain_name(agent.rpartition("/")[2])
     return author if scoped(conversation, author) == agent else agent
 
 
@@ -329,7 +330,7 @@ def known_conversations(escaped: Iterable[str], is_known: Callable[[str], bool])
     a mark before it as well. ``is_known`` is given an id as it is."""
     names: set[str] = set()
     for name in escaped:
-        while _escaped(unescaped := name.replace("%2F", "/").replace("%25", "%")) == name and is_known(unescaped):
+        while escaped_name(unescaped := plain_name(name)) == name and is_known(unescaped):
             names.add(name)
             name = AMBIGUOUS_MARK + name
     return frozenset(names)
@@ -355,7 +356,3 @@ def _with_marked_agent(message: Message, conversation: str, is_known: Callable[[
     while agent and is_known(agent.partition("/")[0]):
         agent = AMBIGUOUS_MARK + agent
     return message if agent == claimed else msgspec.structs.replace(message, agent=agent)
-
-
-def _escaped(name: str) -> str:
-    return name.replace("%", "%25").replace("/", "%2F") if "/" in name or "%" in name else name

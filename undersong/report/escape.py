@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from undersong.core.sanitize import one_line, visible
+from undersong.core.text import escaped_name, plain_name
 
 LABEL = 120  # characters of a name or id in a line
 _BACKTICKS = re.compile(r"`+")
@@ -78,8 +79,13 @@ def period(first: datetime | None, last: datetime | None, *, zone: bool = True) 
 
 
 def own_name(agent: str, conversation: str) -> str:
-    """The name of an agent inside its own conversation, without the conversation before it."""
-    return agent.removeprefix(f"{conversation}/")
+    """The name of an agent inside its own conversation, as it wrote there: without the conversation before it.
+
+    >>> own_name("a%2Fb/orion%2F7b", "a/b")
+    'orion/7b'
+    """
+    own = agent.removeprefix(f"{escaped_name(conversation)}/")
+    return agent.removeprefix(f"{conversation}/") if own == agent else plain_name(own)
 
 
 def first_upper(text: str) -> str:

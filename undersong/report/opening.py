@@ -32,6 +32,8 @@ from undersong.report.opening_orders import agent_orders, model_orders
 from undersong.report.opening_phrases import (
     QUOTE,
     at_turn,
+    days_words,
+    home_title,
     in_title,
     name_of,
     sentence_start,
@@ -103,7 +105,9 @@ def _sources(case: Case) -> list[list[Point]]:
 
 def _hints(case: Case) -> tuple[Iterable[Point], ...]:
     """What is no more than a hint: of work what nobody checked and what failed again, else speakers and sequences."""
-    likely = (finding_point(each) for each in order_findings(case.findings) if each.is_lead and not is_faint(each))
+    likely = (
+        finding_point(each, case) for each in order_findings(case.findings) if each.is_lead and not is_faint(each)
+    )
     if all(session.profile == "coding" for session in case.sessions):
         return _claims(case, ("unsupported",)), _failures(case), likely, _deductions(case, sure=False), _moments(case)
     other, of_companions = _leads(case)
@@ -150,17 +154,19 @@ def _violations(case: Case) -> Iterator[Point]:
 def _findings(case: Case, *, sure: bool) -> Iterator[Point]:
     for finding in order_findings(case.findings):
         if finding.is_lead is not sure:
-            yield finding_point(finding)
+            yield finding_point(finding, case)
 
 
-def finding_point(finding: Finding) -> Point:
-    """A finding in a sentence, with its last quote."""
+def finding_point(finding: Finding, case: Case | None = None) -> Point:
+    """A finding in a sentence, with its last quote; where a ``case`` has several conversations, with the name of its
+    own."""
     home = finding.conversations[0] if finding.conversations else ""
     who = name_of(finding.agent, home)
     whom = f" to {name_of(finding.target, home)}" if finding.target else ""
     gist = sentences().patterns.get(finding.pattern)
     what = f"{_a_title(finding)}{f': {gist}' if gist else ''}"
-    days = _days(finding.start, finding.end)
+    title = home_title(home, case)
+    days = f"{f' in “{title}”' if title else ''}{days_words(finding.start, finding.end)}"
     count = counted(len(finding.message_ids), "message")
     verb = "is" if len(finding.message_ids) == 1 else "are"
     strongest = finding.quotes[-1] if finding.quotes else None
@@ -174,6 +180,7 @@ def finding_point(finding: Finding) -> Point:
         message_id=strongest.message_id if strongest else finding.message_ids[0],
         id=finding.finding_id[:16],
         confidence=finding.confidence,
+        title=title,
         state=finding_state(finding),
     )
 
@@ -196,13 +203,6 @@ def _home(finding: Finding, quote: Quote | None) -> str:
 
 def _a_title(finding: Finding) -> str:
     return one_line(finding.title, 80).lower()
-
-
-def _days(start: datetime | None, end: datetime | None) -> str:
-    if start is None or end is None:
-        return ""
-    first, last = f"{start:%Y-%m-%d}", f"{end:%Y-%m-%d}"
-    return f" on {first}" if first == last else f" from {first} to {last}"
 
 
 def _deductions(case: Case, *, sure: bool) -> Iterator[Point]:

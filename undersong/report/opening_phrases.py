@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from undersong.core.sanitize import one_line
 from undersong.core.text import turn_at
 from undersong.models import Case, SessionVerdict
@@ -64,3 +66,19 @@ def sentence_start(text: str) -> str:
 def times_words(count: int) -> str:
     """``once``, ``twice``, ``3 times``."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def home_title(home: str, case: Case | None) -> str:
+    """The title of a conversation, or its id; "" where the case has no other."""
+    if case is None or case.conversations < 2:
+        return ""
+    session = next((each for each in case.sessions if each.conversation == home), None)
+    return session_name(session) if session else one_line(home, 60)
+
+
+def days_words(start: datetime | None, end: datetime | None) -> str:
+    """`` on 2026-03-01``, `` from 2026-03-01 to 2026-03-04``; "" where the times are not known."""
+    if start is None or end is None:
+        return ""
+    first, last = f"{start:%Y-%m-%d}", f"{end:%Y-%m-%d}"
+    return f" on {first}" if first == last else f" from {first} to {last}"

@@ -9,6 +9,7 @@ import msgspec
 
 from undersong.core.manifest import Manifest
 from undersong.models import Case, Conversation, Finding, Lead, LedgerClaim, Level, Quote, Review, Row, SequenceReading
+from undersong.models.finding import FindingStatus
 from undersong.report.deductions import DeductionRecord
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -44,6 +45,9 @@ class ResultRecord(TypedDict):
     start: str | None
     end: str | None
     points: int | None
+    confidence: float | None
+    status: FindingStatus | None
+    reading: str | None
     strength: float | None
     chance: float | None
     q: float | None

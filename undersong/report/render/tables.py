@@ -25,9 +25,21 @@ from undersong.rows.flat import (
 )
 
 KEYS = ("type", "id", "name", "title", "group", "level", "session", "agent", "target", "message_ids", "position",
-        "start", "end", "points", "strength", "chance", "q", "stability", "basis", "quotes", "source",
-        "explanation")  # fmt: skip
-OF_FINDING = ("title", "level", "agent", "target", "strength", "chance", "q", "stability")
+        "start", "end", "points", "confidence", "status", "reading", "strength", "chance", "q", "stability", "basis",
+        "quotes", "source", "explanation")  # fmt: skip
+OF_FINDING = (
+    "title",
+    "level",
+    "agent",
+    "target",
+    "confidence",
+    "status",
+    "reading",
+    "strength",
+    "chance",
+    "q",
+    "stability",
+)
 OF_DEDUCTION = ("position", "points", "explanation")
 OF_MOMENT = ("title", "agent", "position", "strength", "basis", "explanation")
 Messages = Mapping[tuple[str, str], Message]

@@ -24,7 +24,7 @@ from undersong.verdict.transcript import (
 )
 
 MECHANISM, FLIP, CONCESSION = "epistemic_instability", "reversal_under_pressure", "concession_under_pressure"
-NO_PRESSURE = "nobody objects to what an agent says in this session, so there is no pressure under which it could turn"
+NO_PRESSURE = "no objection to what an agent had said was recognised by its wording, so no answer to one was looked at"
 EXCERPT = 300  # characters of a message that are quoted where no sentence of it is meant
 
 
