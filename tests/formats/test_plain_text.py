@@ -85,7 +85,9 @@ def test_a_messengers_export_is_read_with_its_times(ingest: Any, lines: tuple[st
 def test_a_date_that_may_be_two_days_is_unknown_and_said_so(ingest: Any) -> None:
     result = ingest("03/02/2026, 21:14 - Dana: a\n03/02/2026, 21:15 - Vex: b", "a.txt")
     assert [message.time for message in result.only.messages] == [None, None]
-    assert result.problem_texts("note") == ["2 × date that may be day or month first, taken as unknown"]
+    assert result.problem_texts("note") == [
+        "2 × date that may be day or month first, taken as unknown (give --dates day-first or month-first)"
+    ]
 
 
 def test_what_the_messenger_itself_says_is_nobodys_message(ingest: Any) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from tests.formats.conftest import Outcome, outcome
+from undersong.formats.ingest import read
+from undersong.formats.sources import DateOrder
+from undersong.models import Conversation
 
 
 def turns(result: Outcome) -> list[tuple[str, str]]:
@@ -44,6 +47,31 @@ def test_a_notice_that_quotes_a_colon_is_nobodys_message(ingest: Any) -> None:
     result = ingest("\n".join(["25.02.26, 21:10 - Dana: a", *talk, "25.02.26, 21:16 - Vex: c"]), "a.txt")
     assert turns(result) == [("Dana", "a"), ("Vex", "c")]
     assert result.problem_texts("note") == ["3 × notice of the messenger, not read"]
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "Messages and calls are end-to-end encrypted. Only people in this chat can read them.",
+        "Nachrichten und Anrufe sind Ende-zu-Ende-verschlüsselt.",
+        "Les messages et les appels sont chiffrés de bout en bout.",
+    ],
+)
+def test_the_notice_on_encryption_of_an_iphone_is_nobodys_message(tmp_path: Path, notice: str) -> None:
+    home = tmp_path / "WhatsApp Chat - Dana"
+    home.mkdir()
+    text = f"[25.02.26, 21:14:01] Dana: \u200e{notice}\n[25.02.26, 21:14:05] Dana: is it end-to-end?\n"
+    (home / "_chat.txt").write_text(f"{text}[25.02.26, 21:15:05] Vex: c\n")
+    result = outcome(tmp_path)
+    assert turns(result) == [("Dana", "is it end-to-end?"), ("Vex", "c")]
+    assert result.only.id == "WhatsApp Chat - Dana"
+
+
+@pytest.mark.parametrize(("dates", "day"), [("day-first", "2024-04-03"), ("month-first", "2024-03-04")])
+def test_who_knows_the_order_of_a_date_can_say_it(tmp_path: Path, dates: DateOrder, day: str) -> None:
+    (tmp_path / "a.txt").write_text(MAYBE)
+    (chat,) = (one for one in read(tmp_path, dates=dates) if isinstance(one, Conversation))
+    assert str(chat.messages[0].time).startswith(day)
 
 
 MAYBE = "3/4/24, 21:14 - Dana: a\n3/5/24, 21:15 - Vex: b\n"

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from undersong.models import Conversation, Message
 from undersong.verdict.session_title import title_of
+
+
+def test_a_word_is_a_title_where_chats_have_titles() -> None:
+    talk = asked("Write a polite mail to the landlord about the heating.", "Heating")
+    assert title_of(msgspec.structs.replace(talk, source_format="chatgpt")) == "Heating"
+    assert title_of(talk) != "Heating"
 
 
 def asked(text: str, title: str | None = None) -> Conversation:

@@ -66,6 +66,11 @@ def _corpus_options(required: bool) -> Callable[[F], F]:
     return _options(
         click.argument("paths", nargs=-1, required=required, metavar="PATH..."),
         click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`."),
+        click.option(
+            "--dates",
+            type=click.Choice(["day-first", "month-first"]),
+            help="How to read the dates of an export that can be read in two ways, such as 3/4/25.",
+        ),
         click.option("--only", multiple=True, metavar="PATTERN", help="Only conversations whose id or title matches."),
         click.option(
             "--since",

@@ -18,6 +18,7 @@ from undersong.formats.normalize import normalize_conversation
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import (
     SUFFIXES,
+    DateOrder,
     OpenInput,
     TextSource,
     is_mac_note,
@@ -28,6 +29,7 @@ from undersong.formats.spool import Spool, SpooledConversation
 from undersong.models import Conversation, InputFile, Problem
 
 MOST_REPORTED = 100  # problems of one input that are told one by one; the rest is counted
+IN_A_FOLDER = "_chat"  # what WhatsApp on iOS calls the text of every chat
 TRANSCRIPT_SUFFIXES = (".txt", ".md")  # endings of what people paste
 NAMED = 3  # members of an archive that a note names
 Item = Conversation | Problem | InputFile
@@ -46,6 +48,7 @@ def read(
     paths: str | Path | Iterable[str | Path],
     *,
     source_format: str | None = None,
+    dates: DateOrder | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Item]:
     """Settled conversations of all files, with an InputFile per file and a Problem for everything that was not read.
@@ -53,11 +56,12 @@ def read(
     One path may stand alone. Folders are searched, ``-`` is standard input, gzip and ZIP are unpacked. A file that
     cannot be read is a Problem of kind ``file`` and the others go on. Messages of one conversation may come from
     several files; conversations follow when all files are read. A folder with a report of undersong is passed over.
-    ``progress`` is told how many bytes of the files are read, of how many. Raises UsageError for an unknown
-    ``source_format`` or an empty path, and StoreError where the temporary space is full.
+    ``dates`` decides where the dates of a messenger's export can be read in two ways. ``progress`` is told how many
+    bytes of the files are read, of how many. Raises UsageError for an unknown ``source_format`` or
+    an empty path, and StoreError where the temporary space is full.
     """
     with Spool() as spool:
-        read_items = gather(paths, spool, source_format=source_format, progress=progress)
+        read_items = gather(paths, spool, source_format=source_format, dates=dates, progress=progress)
         yield from (item for item in read_items if not isinstance(item, SpooledConversation))
         for parts in spool.conversations():
             conversation, notes = normalize_conversation(parts)
@@ -70,6 +74,7 @@ def gather(
     spool: Spool,
     *,
     source_format: str | None = None,
+    dates: DateOrder | None = None,
     hashed: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Gathered]:
@@ -81,7 +86,8 @@ def gather(
     wanted = format_by_name(source_format) if source_format else None
     candidates = list(_expand(_paths(paths)))
     inputs = RunInputs({each.name: each.path for each in candidates if isinstance(each, CandidateFile)})
-    reading = _IngestRun(spool, wanted, hashed, _BytesRead(candidates, progress) if progress else None, inputs)
+    bytes_read = _BytesRead(candidates, progress) if progress else None
+    reading = _IngestRun(spool, wanted, hashed, bytes_read, inputs, dates)
     for candidate in candidates:
         if isinstance(candidate, Problem):
             yield candidate
@@ -126,10 +132,11 @@ class _IngestRun:
     """The state over all files of a run: unique stems, companions already read, folders that gave nothing."""
 
     def __init__(
-        self, spool: Spool, wanted: Format | None, hashed: bool, bytes_read: _BytesRead | None, inputs: RunInputs
-    ) -> None:
+        self, spool: Spool, wanted: Format | None, hashed: bool, bytes_read: _BytesRead | None, inputs: RunInputs,
+        dates: DateOrder | None,
+    ) -> None:  # fmt: skip
         self.spool, self.wanted, self.hashed, self.bytes_read = spool, wanted, hashed, bytes_read
-        self.inputs = inputs
+        self.inputs, self.dates = inputs, dates
         self.number = 0
         self.names = [""]  # of each number
         self.stems: set[str] = set()
@@ -195,7 +202,7 @@ class _IngestRun:
             )
 
     def _source(self, source: TextSource, count: _Count, opened: OpenInput) -> Iterator[Gathered]:
-        source.neighbours = Neighbours(self.inputs, opened.name)
+        source.neighbours, source.dates = Neighbours(self.inputs, opened.name), self.dates
         form = self._format(source)
         if source.encoding:
             what = f"is {source.encoding}, not UTF-8, and read as such"
@@ -261,7 +268,10 @@ class _IngestRun:
 
     def _stem(self, path: Path) -> str:
         """The name for conversations that have none, different for each file."""
-        return unused_stem(stem_of(path), self.stems)
+        stem = stem_of(path)
+        if stem == IN_A_FOLDER:  # the folder has the name of the chat
+            stem = path.absolute().parent.name or stem
+        return unused_stem(stem, self.stems)
 
 
 def stem_of(path: Path) -> str:

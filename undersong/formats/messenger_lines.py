@@ -32,6 +32,10 @@ _SENDER = re.compile(rf"(?:~{_SPACE}?)?(?P<name>[^:\n]{{1,60}}?):(?=\s|\Z)")
 _QUOTES = (("“", "”"), ("«", "»"), ("„", "“”"))
 _PARTS = re.compile(r"(\d+)[./-](\d+)[./-](\d+),?\s(\d+)[:.](\d+)(?:[:.](\d+))?\s?([ap])?", re.IGNORECASE)
 
+# What WhatsApp on iOS writes at the top in the name of the other one: that the chat is encrypted, in seven languages.
+_ENCRYPTED = re.compile(
+    r"\s*\u200e[^\n]{0,160}(?:end-to-end|ende-zu-ende|extremo a extremo|bout en bout|ponta a ponta)", re.IGNORECASE
+)
 _DELETED = (
     "this message was deleted", "you deleted this message", "diese nachricht wurde gelöscht",
     "du hast diese nachricht gelöscht", "se eliminó este mensaje", "eliminaste este mensaje",
@@ -77,7 +81,7 @@ def sender(line: str) -> Sender | None:
     """Who speaks in a line; None for a notice of the messenger, such as ``… changed the subject to "Trip: Rome"``."""
     stamped = _STAMP.match(line)
     named = _SENDER.match(line, stamped.end()) if stamped else None
-    if stamped is None or named is None or _quotes(named["name"]):
+    if stamped is None or named is None or _quotes(named["name"]) or _ENCRYPTED.match(line, named.end()):
         return None
     return Sender(named["name"].strip(), named.end(), stamped["stamp"])
 

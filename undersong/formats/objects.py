@@ -13,6 +13,7 @@ from undersong.core.owned_folder import scratch_folder
 from undersong.errors import UsageError
 from undersong.formats.ingest import read
 from undersong.formats.normalize import normalize_conversation
+from undersong.formats.sources import DateOrder
 from undersong.models import Conversation, InputFile, Problem, encode
 
 Item = Conversation | Problem | InputFile
@@ -22,7 +23,11 @@ REMEDY = "give paths, Conversations, dicts with 'messages', or lists of messages
 
 
 def read_inputs(
-    inputs: Inputs, *, source_format: str | None = None, progress: Callable[[int, int], object] | None = None
+    inputs: Inputs,
+    *,
+    source_format: str | None = None,
+    dates: DateOrder | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Item]:
     """Settled conversations of all inputs, as ``formats.ingest.read`` gives them of files.
 
@@ -35,7 +40,7 @@ def read_inputs(
         paths = [_path(source, folder, number) for number, source in enumerate(sources)]
         files = [path for path in paths if path is not None]
         if files or not sources:
-            yield from read(files, source_format=source_format, progress=progress)
+            yield from read(files, source_format=source_format, dates=dates, progress=progress)
     for source in sources:
         if isinstance(source, Conversation):
             yield _input_of(source)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Literal, cast
 
 from undersong.errors import InputError
 from undersong.formats.binary import PARQUET, otlp_lines, otlp_messages, parquet_lines, stream
@@ -60,6 +60,9 @@ _MAGIC = (
 )  # fmt: skip
 
 
+DateOrder = Literal["day-first", "month-first"]
+
+
 class TextSource:
     """Text to read: ``name`` stands in every SourceRef, ``stem`` names conversations that have no id of their own."""
 
@@ -75,6 +78,7 @@ class TextSource:
         self._open, self._packed = open_bytes, packed
         self.encoding = ""  # of an input that is no UTF-8, once its start was read
         self.neighbours: Neighbours | None = None  # the other inputs of the run, where there is one
+        self.dates: DateOrder | None = None  # what the user says of dates that can be read in two ways
 
     def chunks(self) -> Iterator[bytes]:
         """The unpacked bytes as UTF-8 without a byte order mark; raises InputError for what is not text or a bomb."""

@@ -19,6 +19,8 @@ from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Message, Role, SourceRef
 
+ASKED: dict[str, Order] = {"day-first": "dmy", "month-first": "mdy"}
+REMEDY = "give --dates day-first or month-first"
 BEFORE = "line of text before the first turn, not read"
 LIMIT = 64 << 20  # bytes: a transcript is one conversation and stands in memory
 _SAMPLE_LINES = 2000
@@ -117,7 +119,10 @@ def _date_order(stamps: Sequence[str], source: TextSource) -> tuple[Order | None
     if len(beside) == 1 and shared:
         words = ORDER_WORDS[shared[0]]
         return shared[0], f"date that may be day or month first, read as {words}, as in the files beside it"
-    return None, "date that may be day or month first, taken as unknown"
+    asked = ASKED.get(source.dates or "")
+    if asked in orders:
+        return asked, f"date that may be day or month first, read as {ORDER_WORDS[asked]}, as asked"
+    return None, f"date that may be day or month first, taken as unknown ({REMEDY})"
 
 
 def _orders_of(sources: Iterator[TextSource]) -> frozenset[Order]:

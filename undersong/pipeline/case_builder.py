@@ -245,6 +245,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         "only": list(options.only),
         "since": options.since.isoformat() if options.since else None,
         "source_format": options.source_format,
+        **({"dates": options.dates} if options.dates else {}),
         **({"profile": options.profile} if options.profile else {}),
         **({} if options.thinking else {"thinking": False}),
         "audit_sample_rate": corpus.rate,

@@ -12,6 +12,7 @@ import msgspec
 
 from undersong.core.text import counted
 from undersong.errors import UsageError
+from undersong.formats.sources import DateOrder
 from undersong.judges.limits import RunLimits
 from undersong.ml.triage import RoleTriage
 from undersong.models import SIGNALS, Conversation
@@ -31,6 +32,7 @@ UNITS = {"read": "bytes", "scan": "messages", "evaluate": "messages", "detect": 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a user may choose; everything that changes a result is in the manifest.
 
+    ``dates`` decides where the dates of a messenger's export can be read in two ways.
     ``confidence``: that of the shipped figures, or fitted to the reviews in the store where there are enough.
     ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
     neither = the policy's budget, which a judge that reads for free does not heed.
@@ -44,6 +46,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     source_format: str | None = None
+    dates: DateOrder | None = None
     judge: str = "offline"
     read_all: bool = False
     read: Literal["messages", "sequences", "both"] = "messages"

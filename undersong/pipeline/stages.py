@@ -88,7 +88,9 @@ def ingest_and_scan(
     corpus, part = AuditCorpus(), ScannedPart(options)
     forgotten = Forgotten(store.tombstones())
     items = _conversations(
-        read_inputs(inputs, source_format=options.source_format, progress=partial(progress, "read")),
+        read_inputs(
+            inputs, source_format=options.source_format, dates=options.dates, progress=partial(progress, "read")
+        ),
         corpus,
         options,
         forgotten,

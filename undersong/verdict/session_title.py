@@ -8,17 +8,19 @@ from undersong.models import Conversation
 LEAST, MOST = 8, 160  # characters of a line that says something, and of a title; a report shows the part that differs
 SPEAKING = ("user", "agent")  # whose first words name a session; chats between people go by their file
 ANNOUNCING = (":", "?")  # ends of a line that more belongs to
+TITLED = ("chatgpt", "claude")  # exports in which a word by itself is a title
 NAMELESS = ("new chat", "new conversation", "untitled chat", "untitled conversation")  # what programs call every chat
 
 
 def title_of(conversation: Conversation) -> str | None:
     """The title of a conversation; None where it has none and nobody asks for anything.
 
-    A title without a space is a file name or an id, and gives way to the first request; so does what a program calls
-    every conversation.
+    A title without a space is a file name or an id, save in exports whose chats have titles, and gives way to the first
+    request; so does what a program calls every conversation.
     """
     title = (conversation.title or "").strip()
-    if " " in title and title.lower() not in NAMELESS:
+    is_words = " " in title or (title and conversation.source_format in TITLED)
+    if is_words and title.lower() not in NAMELESS:
         return conversation.title
     for role in SPEAKING:
         texts = (message.text for message in conversation.messages if message.role == role)

@@ -124,6 +124,7 @@ def options_of(parameters: Mapping[str, Any]) -> Options:
     since = parameters.get("since")
     return Options(
         source_format=parameters.get("source_format"),
+        dates=parameters.get("dates"),
         read_all=parameters.get("read_all") is True,
         budget_share=parameters.get("budget_share"),
         recall=parameters.get("recall"),

@@ -98,7 +98,9 @@ def scan_rows(
         SpillFile() as spill,
         shared_out(options.processes) as share,
     ):
-        pieces = _Pieces(gather(paths, spool, source_format=options.source_format, hashed=False), spool)
+        pieces = _Pieces(
+            gather(paths, spool, source_format=options.source_format, dates=options.dates, hashed=False), spool
+        )
         for chunk in share(partial(scan_chunk, job), pieces):
             pieces.scanned.append(_put(spill, chunk))
             done += len(chunk.levels)
