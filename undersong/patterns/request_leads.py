@@ -15,6 +15,7 @@ from undersong.models.verdict import REQUEST
 from undersong.patterns.leads import SHOWN_NAME, lead_weights, leads_of
 
 SOURCE = "requests"
+NAMED = 6  # kinds of requests that a sentence names, the gravest
 
 
 def all_leads(
@@ -64,6 +65,8 @@ def what_is_asked(own: Sequence[Moment]) -> str:
     for moment in own:
         turns.setdefault(request_kind(moment), set()).add(moment.position)
     parts = [f"{kind} ({turns_listed(sorted(places))})" for kind, places in turns.items()]
+    if len(parts) > NAMED:
+        parts = [*parts[: NAMED - 1], f"{len(parts) - NAMED + 1} more such things"]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
