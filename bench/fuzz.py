@@ -216,7 +216,7 @@ class KeyTwiceError(Exception):
 
 
 def _plain_words(data: bytes) -> frozenset[str]:
-    return frozenset(WORD.findall(data.decode("utf-8", "replace")))
+    return frozenset(WORD.findall(ESCAPE.sub(" ", data.decode("utf-8", "replace"))))
 
 
 def attempt(path: Path, form: str, *, forced: bool, wanted: frozenset[str] = frozenset()) -> Outcome:

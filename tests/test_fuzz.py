@@ -64,3 +64,9 @@ def test_a_reader_that_fails_is_found(fuzz: ModuleType, tmp_path: Path, monkeypa
 
     monkeypatch.setattr(fuzz, "read", broken)
     assert {each.verdict for each in fuzz.run(5, 1, tmp_path)} == {"crash"}
+
+
+def test_an_escape_of_json_is_no_part_of_a_word(fuzz: ModuleType) -> None:
+    sample = next(each for each in fuzz.samples() if each.name == "agent-a7.jsonl")
+    assert "failing" in fuzz.still_there(sample, sample.data)
+    assert "failing" not in fuzz.still_there(sample, sample.data.replace(b"failing", b"\\failing"))  # a form feed
