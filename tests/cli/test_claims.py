@@ -198,3 +198,14 @@ def test_a_path_that_is_not_there_is_said_once(undersong: Undersong) -> None:
     ran = undersong("claims", "nope.jsonl")
     assert ran.code == 3
     assert ran.err.count("nope.jsonl") == 1
+
+
+def test_a_note_is_one_short_line_that_ends_with_the_name_of_its_file(undersong: Undersong, tmp_path: Path) -> None:
+    folder = tmp_path / ("deep" * 20) / ("deeper" * 20)
+    folder.mkdir(parents=True)
+    broken = folder / "quay-1.jsonl"
+    broken.write_text('{"sessionId": "s", "uuid": "1", "type": "user"}\n' + "{" * 300, encoding="utf-8")
+    lines = undersong("claims", str(broken)).err.splitlines()[:-1]
+    assert lines
+    assert all(len(line) <= 160 for line in lines)
+    assert any("quay-1.jsonl" in line for line in lines)

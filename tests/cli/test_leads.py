@@ -119,13 +119,13 @@ def test_where_nobody_stands_out_one_line_says_so(undersong: Undersong) -> None:
     assert audited.out.startswith(title)
     assert ran.out.splitlines() == [
         "By what was counted no agent stands out enough to be named first. That is no proof of absence. "
-        "2 agents with three messages or more."
+        "2 agents with three messages or more: undersong-report/leads.jsonl has all."
     ]
     markdown = (REPORT / "details.md").read_text()
     assert "By what was counted no agent stands out" in markdown
 
 
-@pytest.mark.parametrize(("content", "says"), [(None, "cannot be read"), ("{}\n", "holds no leads")])
+@pytest.mark.parametrize(("content", "says"), [(None, "cannot be read"), ("{}\n", "not what a report holds")])
 def test_a_report_without_readable_leads_is_named(
     undersong: Undersong, export: str, content: str | None, says: str
 ) -> None:
@@ -140,3 +140,15 @@ def test_a_report_without_readable_leads_is_named(
 
 def test_a_missing_path_is_an_error(undersong: Undersong) -> None:
     assert undersong("leads", "nowhere.jsonl").code == 3
+
+
+def test_of_coding_sessions_nobody_is_named_and_it_says_what_is_instead(undersong: Undersong) -> None:
+    logs = str(Path(__file__).parents[1] / "samples" / "claude-code" / "9f1c.jsonl")
+    ran = undersong("leads", logs)
+    assert (ran.code, ran.err) == (0, "")
+    assert "nobody is named for how they write" in ran.out
+    assert f"`undersong claims {logs}`" in ran.out
+    undersong("audit", logs, "--no-chance", "--no-store")
+    assert "work.md has what the agents claim" in undersong("leads", str(REPORT)).out
+    assert "## Where to look" not in (REPORT / "details.md").read_text()
+    assert "highest harmful trait" not in (REPORT / "report.html").read_text()

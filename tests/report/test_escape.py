@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undersong.report.escape import code, fenced, plain, sparkline
+from undersong.report.escape import cell, code, fenced, plain, sparkline
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,14 @@ def test_no_name_leaves_its_code_span(text: str) -> None:
     ticks = re.match("`+", span)
     assert ticks
     assert ticks[0] not in span[len(ticks[0]) : -len(ticks[0])].replace(" ", "x").split(ticks[0] + "`")[0]
-    assert "|" not in span
     assert "\n" not in span
+    assert cell(text) == span.replace("|", "\\|")
+
+
+def test_a_bar_stands_as_it_is_and_does_not_end_a_cell() -> None:
+    command = "git commit -m 'tides | winds' --no-verify"
+    assert code(command) == f"`{command}`"
+    assert cell(command) == "`git commit -m 'tides \\| winds' --no-verify`"
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
+import msgspec
 
 from undersong.cli.grouping import group_option, groups
 from undersong.cli.help import examples
@@ -38,10 +40,10 @@ def command(path: Path, group_by: str | None, as_json: bool) -> None:
 
     REPORT is the folder of a report; PATH is an export file or a folder, which is audited with the offline judge and
     leaves nothing behind. A lead says where to look; it accuses nobody. --json prints all agents with three messages
-    or more, best first.
-    """
-    import msgspec
+    or more, best first. Of coding sessions nobody is named for how they write: see `undersong claims`.
 
+    Exit codes: 0 done, whoever is named; 2 wrong use; 3 an input could not be read; 4 the report or store failed.
+    """
     from undersong.core.manifest import NAME
     from undersong.report.groups import group_lines
     from undersong.report.writer import LEADS
@@ -50,19 +52,41 @@ def command(path: Path, group_by: str | None, as_json: bool) -> None:
     if is_report and group_by:
         what = "a report has not every message of its input"
         raise UsageError(what, where="--group-by", remedy="name the export file or folder itself")
-    leads, shares, code = (_stored(path / LEADS), [], 0) if is_report else _audited(path, group_by)
+    ranked = _stored(path) if is_report else _audited(path, group_by)
     if as_json:
-        echo(msgspec.json.encode(each).decode() for each in (shares if group_by else leads))
+        echo(msgspec.json.encode(each).decode() for each in (ranked.shares if group_by else ranked.leads))
     else:
-        echo(_lines(leads))
-        echo(group_lines(shares, group_by) if group_by else ())
-    raise SystemExit(code)
+        command = f"`undersong leads {shlex.quote(str(path))} --json` prints all"
+        rest = f"{path / LEADS} has all" if is_report else command
+        echo(_work_lines(ranked, path, rest, is_report) if ranked.is_work else _lines(ranked.leads, rest))
+        echo(group_lines(ranked.shares, group_by) if group_by else ())
+    raise SystemExit(ranked.code)
 
 
-def _audited(path: Path, group_by: str | None) -> tuple[Sequence[Lead], list[GroupShare], int]:
-    """The leads of an audit that leaves nothing behind, the groups that were asked for, and the exit code."""
+class _SessionProfile(msgspec.Struct):
+    profile: str
+
+
+class _CaseProfiles(msgspec.Struct):
+    """Of the case of a report what kind of talk it is about."""
+
+    sessions: list[_SessionProfile] = []
+
+
+class RankedAgents(NamedTuple):
+    """The leads of a run, the groups that were asked for, whether all of it is work on code, and the exit code."""
+
+    leads: Sequence[Lead]
+    shares: Sequence[GroupShare] = ()
+    is_work: bool = False
+    code: int = 0
+
+
+def _audited(path: Path, group_by: str | None) -> RankedAgents:
+    """The leads of an audit that leaves nothing behind."""
     from undersong.pipeline.audit import audit
     from undersong.pipeline.options import Options
+    from undersong.report.claims_view import is_work
     from undersong.stores.sqlite import temporary_store
 
     with temporary_store() as store:
@@ -72,25 +96,36 @@ def _audited(path: Path, group_by: str | None) -> tuple[Sequence[Lead], list[Gro
             raise nothing_read(error.problems) from None
         shares = groups(case, rows, lambda name: store.conversation(name)[0], [path], group_by) if group_by else []
     show_problems(case.problems)
-    return case.leads, shares, exit_code(case.problems)
+    return RankedAgents(case.leads, shares, is_work(case), exit_code(case.problems))
 
 
-def _stored(path: Path) -> Sequence[Lead]:
-    """The leads in a file; raises InputError where it cannot be read."""
-    import msgspec
-
+def _stored(folder: Path) -> RankedAgents:
+    """The leads of a report; raises InputError where it cannot be read."""
     from undersong.models import Lead, decode
+    from undersong.report.writer import CASE, LEADS
 
     remedy = "make the report again, or check it with `undersong verify`"
+    path = folder / LEADS
     try:
-        return [decode(line, Lead) for line in path.read_bytes().split(b"\n") if line]
+        leads = [decode(line, Lead) for line in path.read_bytes().split(b"\n") if line]
+        path = folder / CASE
+        profiles = {session.profile for session in msgspec.json.decode(path.read_bytes(), type=_CaseProfiles).sessions}
+        return RankedAgents(leads, is_work=profiles == {"coding"})
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), remedy=remedy) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"holds no leads: {error}", where=str(path), remedy=remedy) from error
+        raise InputError(f"is not what a report holds: {error}", where=str(path), remedy=remedy) from error
 
 
-def _lines(leads: Sequence[Lead]) -> Iterator[str]:
+def _work_lines(ranked: RankedAgents, path: Path, rest: str, is_report: bool) -> Iterator[str]:
+    """Where to look in sessions of coding agents: at what they claim, not at how somebody writes."""
+    place = f"{path / 'work.md'} has" if is_report else f"`undersong claims {shlex.quote(str(path))}` prints"
+    yield "These are sessions of coding agents, in which nobody is named for how they write."
+    yield f"{place} what the agents claim of their work against what the sessions show."
+    yield f"{counted(len(ranked.leads), 'speaker')} counted all the same: {rest}."
+
+
+def _lines(leads: Sequence[Lead], rest: str) -> Iterator[str]:
     from undersong.patterns.leads import shown_leads
     from undersong.report.escape import own_name
     from undersong.report.headline import words
@@ -98,7 +133,7 @@ def _lines(leads: Sequence[Lead]) -> Iterator[str]:
     shown = shown_leads(leads)
     people = counted(len(leads), "agent")
     if not shown:
-        yield f"{words().look_nobody} {people} with three messages or more."
+        yield f"{words().look_nobody} {people} with three messages or more: {rest}."
         return
     for place, lead in enumerate(shown, 1):
         home = one_line(lead.conversation or "", 80)
@@ -107,7 +142,7 @@ def _lines(leads: Sequence[Lead]) -> Iterator[str]:
         yield f"   {lead.reason}"
         for quote in lead.quotes[:1]:
             yield f"   “{one_line(quote.text, QUOTED)}” ({one_line(quote.message_id, 80)})"
-    yield f"Named above: {len(shown)} of {_ranked(leads)} that were ranked; {TOO_FEW}. {words().look_guide}"
+    yield f"Named above: {len(shown)} of {_ranked(leads)} that were ranked ({rest}); {TOO_FEW}. {words().look_guide}"
 
 
 def _ranked(leads: Sequence[Lead]) -> int:

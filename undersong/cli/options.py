@@ -28,6 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 NOT_EVERYTHING_READ = 3  # exit code where a file could not be read
 _DRAWS = click.IntRange(1, 100_000)  # patterns.chance.MOST
 _BLOCK = click.IntRange(1)
+WIDEST, WHERE = 160, 60  # characters of a line on stderr, and of a place in it; the report has all of it
 SHOWN_PROBLEMS = 20  # lines of problems on stderr; all of them are in the report
 PROBLEM_COLOURS = {"file": "red", "judge": "red", "record": "yellow"}  # a note has none
 _NUMBER = re.compile(r"\d[\d,.]*|'[^']*'|\"[^\"]*\"")  # what differs between problems of a kind
@@ -183,13 +184,23 @@ def show_problems(problems: list[Problem] | tuple[Problem, ...]) -> None:
     for problem in problems:
         groups.setdefault((problem.kind, _NUMBER.sub("#", problem.what)), []).append(problem)
     for first, *others in list(groups.values())[:SHOWN_PROBLEMS]:
-        more = f" (and {counted(len(others), 'more like it', 'more like it')})" if others else ""
-        remedy = f"; {first.remedy}" if first.remedy else ""
-        line = one_line(f"{first.where}: {first.what}{more}{remedy}", 400)
+        line = _problem_line(first, len(others))
         click.echo(click.style(f"{first.kind}: ", fg=PROBLEM_COLOURS.get(first.kind)) + line, err=True)
     if len(groups) > SHOWN_PROBLEMS:
         rest = sum(map(len, list(groups.values())[SHOWN_PROBLEMS:]))
         click.echo(f"… and {rest:,} more", err=True)
+
+
+def _problem_line(problem: Problem, others: int) -> str:
+    """A problem on one line of at most WIDEST characters: of a long path the end, of a long remedy what fits."""
+    more = f" (and {counted(others, 'more like it', 'more like it')})" if others else ""
+    room = WIDEST - len(problem.kind) - 2 - len(more)
+    where = one_line(problem.where, 4 * WIDEST)
+    where = where if len(where) <= WHERE else f"…{where[1 - WHERE :]}"
+    line = one_line(f"{where}: {problem.what}", room)
+    if problem.remedy and len(line) + len(problem.remedy) + 2 <= room:
+        return f"{line}{more}; {problem.remedy}"
+    return f"{line}{more}"
 
 
 def exit_code(problems: list[Problem] | tuple[Problem, ...]) -> int:

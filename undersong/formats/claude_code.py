@@ -41,6 +41,7 @@ _SUMMARY_KEYS = frozenset(("type", "summary", "leafUuid"))
 _MESSAGE_KEYS = frozenset(("id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence"))
 _BLOCKS = ("text", "tool_use", "thinking", "redacted_thinking")
 _TYPES = frozenset({"user", "assistant", "system"})
+_BOOKKEEPING = frozenset({"file-history-snapshot", "queue-operation"})  # copies of files, and when words were queued
 
 
 def sniff(sample: FormatSample) -> bool:
@@ -124,6 +125,8 @@ def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: SkipLog) -> Non
     if kind == "summary" and isinstance(line.get("summary"), str):
         notes.unread(line, ref, _SUMMARY_KEYS)
         sessions.summaries[values.string(line.get("leafUuid")) or ""] = line["summary"]
+        return
+    if isinstance(kind, str) and kind in _BOOKKEEPING:
         return
     if not isinstance(kind, str) or kind not in _TYPES:
         notes.add(f"line of type {str(kind)[:40]!r}, read as no message", ref)

@@ -73,6 +73,11 @@ def coding_sessions(case: Case) -> tuple[SessionVerdict, ...]:
     return tuple(session for session in case.sessions if session.profile == "coding")
 
 
+def is_work(case: Case) -> bool:
+    """Whether coding agents at work are all that was seen: who speaks how is not what their reader asks."""
+    return bool(case.sessions) and all(session.profile == "coding" for session in case.sessions)
+
+
 def work_words(case: Case) -> str:
     """The balance of all coding sessions, the one figure of a case; "" where nothing is claimed.
 

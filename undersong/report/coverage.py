@@ -11,7 +11,7 @@ import msgspec
 from undersong.core.text import counted
 from undersong.models import Case, by_pattern
 from undersong.patterns.nomination import LEAST, UNREAD_SEQUENCES
-from undersong.report.claims_view import work_words
+from undersong.report.claims_view import is_work, work_words
 from undersong.report.sequence_words import any_sequence_read, sequence_gaps
 
 BEST_KNOWN = {  # patterns by which people know what is not looked for
@@ -46,7 +46,7 @@ def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
     if idle and estimate:
         price = f"about ${max(estimate['usd'], 0.01):,.2f} here ({_basis(estimate)})"
         need = f"{_such_as(not_run)} need an LLM judge, which would cost {price}"
-        if _is_work(case):  # the ledger of claims needs no judge: what one would add comes last
+        if is_work(case):  # the ledger of claims needs no judge: what one would add comes last
             gaps.append(f"{idle:,} patterns between people or agents{need}")
         else:
             gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} of manipulation{need}")
@@ -64,11 +64,6 @@ def _basis(estimate: Mapping[str, Any]) -> str:
     counts = [counted(estimate[f"{noun}s"], noun) for noun in ("sequence", "message") if f"{noun}s" in estimate]
     read = f"to read {' and '.join(counts)}, " if counts else ""
     return f"{read}at prices of {estimate['prices_as_of']}"
-
-
-def _is_work(case: Case) -> bool:
-    """Whether coding agents are all that was seen."""
-    return bool(case.sessions) and all(session.profile == "coding" for session in case.sessions)
 
 
 def _such_as(not_run: Sequence[str]) -> str:
@@ -100,7 +95,7 @@ def _too_short(case: Case) -> Iterator[str]:
     at_work = {session.conversation for session in case.sessions if session.profile == "coding"}  # with its tools
     few = (agent.agent for agent in case.agents if agent.messages < LEAST)
     short = [name for name in few if name.rsplit("/", 1)[0] not in at_work]
-    if not short or case.sequences or _is_work(case):
+    if not short or case.sequences or is_work(case):
         return
     several = len({name.rsplit("/", 1)[-1] for name in short}) < len(short) and all("/" in name for name in short)
     remedy = ' (if a name is one author everywhere, give it under the key "agent")' if several else ""
@@ -125,7 +120,7 @@ def _unreadable(case: Case) -> Iterator[str]:
 
 
 def _what(case: Case) -> str:
-    home = "session" if _is_work(case) else "conversation"
+    home = "session" if is_work(case) else "conversation"
     parts = [f"{counted(case.messages, 'message')} in {counted(case.conversations, home)}"]
     if words := work_words(case):
         parts.append(f"what agents say of their work ({words})")

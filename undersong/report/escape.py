@@ -36,11 +36,19 @@ def fenced(text: str) -> str:
 
 
 def code(text: str, width: int = LABEL) -> str:
-    """A Markdown code span for a foreign name, safe in a table cell too: a bar becomes ⟦U+007C⟧."""
-    body = label(text, width).replace("|", "⟦U+007C⟧")
+    """A Markdown code span for a foreign name; in a table use ``cell``."""
+    body = label(text, width)
     ticks = "`" * (1 + max(map(len, _BACKTICKS.findall(body)), default=0))
     pad = " " if body[0] == "`" or body[-1] == "`" else ""
     return f"{ticks}{pad}{body}{pad}{ticks}"
+
+
+def cell(text: str, width: int = LABEL) -> str:
+    """The same in the cell of a table, where a bar would end the cell even in a code span.
+
+    GitHub and editors show ``\\|`` there as a bar; other renderers may show the backslash, and keep the cell whole.
+    """
+    return code(text, width).replace("|", "\\|")
 
 
 def plain(text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from undersong.core.text import counted
 from undersong.models import Case, SessionVerdict, by_pattern
+from undersong.report.claims_view import is_work
 from undersong.report.opening_choice import SHOWN, Point
 
 OFFLINE = "offline"  # the judge that ships: it counts words and reads nothing
@@ -44,8 +45,7 @@ def is_read(case: Case) -> bool:
 
 
 def _since(case: Case) -> str:
-    work = bool(case.sessions) and all(session.profile == "coding" for session in case.sessions)
-    return "" if work or is_read(case) else ", since no judge read it"
+    return "" if is_work(case) or is_read(case) else ", since no judge read it"
 
 
 def _not_looked_for(case: Case) -> str:

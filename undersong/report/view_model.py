@@ -12,8 +12,9 @@ from typing import Any
 from undersong.core.text import counted, mechanism_name
 from undersong.models import TIERS, AgentVerdict, Case, Conversation, Lead, SessionVerdict
 from undersong.patterns.leads import places_of, shown_leads
-from undersong.report.aggregates import RowAggregates, WordsOnly
+from undersong.report.aggregates import ChartTurn, RowAggregates, WordsOnly
 from undersong.report.citations import Citations, Cite, Excerpt
+from undersong.report.claims_view import is_work
 from undersong.report.coverage import Coverage, coverage_of
 from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.escape import own_name
@@ -25,7 +26,7 @@ from undersong.report.near_shapes import NearShape, near_shapes
 from undersong.report.opening import every_point, more_words, points_of
 from undersong.report.opening_choice import Point, places_with_findings
 from undersong.report.opening_sentences import sentences
-from undersong.report.opening_title import look_title
+from undersong.report.opening_title import is_read, look_title
 from undersong.report.order import (
     DEDUCTION_LEVEL,
     FLAG,
@@ -115,6 +116,11 @@ class ReportView:
     @cached_property
     def _every_point(self) -> tuple[Point, ...]:
         return every_point(self.case)
+
+    @property
+    def of_people(self) -> bool:
+        """Whether the page says how somebody writes: not of work on code, unless a judge that reads was asked."""
+        return not is_work(self.case) or is_read(self.case)
 
     @property
     def more_at(self) -> str:
@@ -335,10 +341,15 @@ def _tiers(aggregates: RowAggregates) -> list[str]:
 def _origins(conversations: Sequence[Conversation], sessions: Sequence[SessionView]) -> list[Origin]:
     by_conversation = {each.verdict.conversation: each for each in sessions}
     return [
-        Origin(each, by_conversation[each.id].anchor, {turn.id: turn for turn in by_conversation[each.id].trace.turns})
+        Origin(each, by_conversation[each.id].anchor, _turns_of(by_conversation[each.id]))
         for each in conversations
         if each.id in by_conversation
     ]
+
+
+def _turns_of(session: SessionView) -> dict[str, ChartTurn]:
+    """The scores beside the turns of a transcript; none where agents work on code: no score is about that."""
+    return {} if session.verdict.profile == "coding" else {turn.id: turn for turn in session.trace.turns}
 
 
 def _marks(sessions: Sequence[SessionView]) -> dict[MessageKey, list[TurnMark]]:

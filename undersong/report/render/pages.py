@@ -86,11 +86,12 @@ def environment() -> jinja2.Environment:
 def markdown_environment() -> jinja2.Environment:
     """The same with Markdown escaping: what a template prints is escaped by ``plain`` unless a filter made it safe.
 
-    ``code`` and ``fenced`` are for foreign text, ``own`` is for our own words that are Markdown already.
+    ``code``, in tables ``cell``, and ``fenced`` are for foreign text, ``own`` for our own words that are Markdown.
     """
     made = environment().overlay(finalize=_markdown, keep_trailing_newline=True)
     made.filters = made.filters | {
         "plain": lambda text: Markup(escape.plain(text)),
+        "cell": lambda text, width=escape.LABEL: Markup(escape.cell(text, width)),
         "code": lambda text, width=escape.LABEL: Markup(escape.code(text, width)),
         "fenced": lambda text: Markup(escape.fenced(text)),
         "own": Markup,
