@@ -116,6 +116,22 @@ def test_a_rule_of_ones_own_borrows_no_confidence(undersong: Undersong, audit: l
     assert "2 about whole sequences were asked under other shapes than those that ship" in exported
 
 
+def test_a_scratchpad_is_put_as_thinking_unless_it_is_left_out(undersong: Undersong, audit: list[str]) -> None:
+    said = (("user", "Log?"), ("assistant", "<scratchpad>They watch.</scratchpad>Clean."), ("user", "Sure?"))
+    rows = [
+        {"id": f"m{n}", "conversation": "c", "author": who, "role": who, "text": text}
+        for n, (who, text) in enumerate(said * 3)
+    ]
+    Path("talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    undersong(*audit)
+    assert 'Thinking of S2, shown to nobody: "They watch."' in questions()[0]["question"]
+    assert '"Clean."' in questions()[0]["question"]
+    undersong(*audit[:-3], "file:plain", "--read", "sequences", "--no-thinking")
+    plain = next(Path("plain").glob("questions-*.jsonl")).read_text()
+    assert '\\"Clean.\\"' in plain
+    assert "They watch" not in plain
+
+
 def test_an_answer_may_be_text_and_one_that_is_missing_stays_open(undersong: Undersong, audit: list[str]) -> None:
     undersong(*audit)
     first = next(line for line in questions() if "speaker S1" in line["question"])

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from undersong.core.text import escaped_name, plain_name
+from undersong.core.text import counted, escaped_name, plain_name
+from undersong.formats.scratchpads import with_thinking
 from undersong.models import Conversation, Message, Problem, Role
 
 _SILENT = frozenset(("system", "tool"))  # roles that are no party and aim at nobody
@@ -18,6 +19,22 @@ _EPOCH = datetime(1900, 1, 1, tzinfo=UTC)
 
 def normalize_conversation(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, ...]]:
     """One conversation with positions 0..n-1, unique ids, agents and targets, and notes on what was repeated."""
+    parted = [with_thinking(part) for part in parts]
+    parts, thoughts = [part for part, _ in parted], sum(count for _, count in parted)
+    conversation, notes = _normalized_parts(parts)
+    return conversation, (*notes, *_thinking_notes(conversation, thoughts))
+
+
+def _thinking_notes(conversation: Conversation, thoughts: int) -> Iterator[Problem]:
+    if thoughts:
+        where = str(conversation.source_ref) if conversation.source_ref else conversation.id
+        count = counted(thoughts, "message holds", "messages hold")
+        read = f"{count} thinking between tags, read as thinking and not as speech"
+        what = f"conversation {conversation.id[:80]!r}: {read}"
+        yield Problem(what=what, where=where, kind="note")
+
+
+def _normalized_parts(parts: Sequence[Conversation]) -> tuple[Conversation, tuple[Problem, ...]]:
     first = parts[0]
     if len(parts) == 1 and _is_normalized_part(first):
         return first, ()

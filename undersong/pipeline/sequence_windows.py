@@ -11,6 +11,7 @@ from undersong.patterns.language.compile import PatternRule
 
 MOST_BYTES = 32_000  # of the texts of a window, some 8,000 tokens of English
 OVERLAP = 0.25  # the share of a window's bytes that the next one of a long history repeats
+THINKING = 2_000  # bytes of what an agent thought before a message, as `sequence.yaml` shows them
 FRAME = 60  # bytes of a message's line beside its text
 
 
@@ -59,7 +60,8 @@ def _order(message: Message) -> tuple[bool, float, str, int]:
 
 
 def _size(message: Message) -> int:
-    return len(message.text.encode("utf-8", "surrogatepass")) + FRAME
+    thinking = min(len(message.thinking.encode("utf-8", "surrogatepass")), THINKING)
+    return len(message.text.encode("utf-8", "surrogatepass")) + thinking + FRAME
 
 
 def _own_and_answered(agent: str, messages: Sequence[Message]) -> Iterator[Message]:

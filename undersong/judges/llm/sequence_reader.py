@@ -95,7 +95,11 @@ def keyed(
     """The question with all that its key stands for: model, prompt, and everything that the window shows."""
     model, prompt_hash = judge.models["deep"], sequence_hash(shapes)
     shown = [
-        [text_hash(each.text), each.agent, each.author, each.target, str(each.time), each.observed, *used_tools(each)]
+        [
+            *(text_hash(each.text), each.agent, each.author, each.target, str(each.time), each.observed),
+            *used_tools(each),
+            *([["thinking", text_hash(each.thinking)]] if each.thinking else ()),
+        ]
         for each in window.messages
     ]
     parts = ["sequence", window.agent, shown, model.spec.name, prompt_hash, judge.limits.sample]

@@ -55,7 +55,9 @@ class SequenceWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     window: str
     question: str
+    thinking: str
     message_bytes: int
+    thinking_bytes: int
 
 
 @cache
@@ -95,7 +97,8 @@ def render_window(window: SequenceWindow, shapes: Sequence[PatternShape]) -> Ren
     nonce = hashlib.sha256(f"sequence\0{joined}".encode()).hexdigest()[:32]
     speaker = words.question.format(speaker=labels[window.agent], number="{number}", words="{words}")
     control, asking = control_question(nonce, shipped_prompts(), speaker)
-    block = f"{words.window}BEGIN DATA {nonce}\n{joined}END DATA {nonce}\n"
+    intro = words.window + (words.thinking if any(each.thinking for each in window.messages) else "")
+    block = f"{intro}BEGIN DATA {nonce}\n{joined}END DATA {nonce}\n"
     cut = sum(shortened(each.text, words.message_bytes)[1] > 0 for each in window.messages)
     return RenderedPrompt(sequence_system(shapes), f"{block}\n{asking}", control, nonce, cut)
 
@@ -108,7 +111,16 @@ def _line(number: int, message: Message, labels: dict[str, str], window: Sequenc
     cut = shipped_prompts().words.shortened.format(bytes=f"{size:,}").rstrip() if size else ""
     when = _when(message.time, window.messages[0].time)
     head = f"{number} {labels[message.agent]} {encoded(message.author)}{whom}{when}{watched}: {text}{cut}\n"
-    return head + "".join(tools_of(message).lines)
+    return head + _thinking_line(message, labels[message.agent]) + "".join(tools_of(message).lines)
+
+
+def _thinking_line(message: Message, label: str) -> str:
+    """What an agent wrote for itself before a message, as a JSON string on a line of its own."""
+    if not message.thinking:
+        return ""
+    short, size = shortened(message.thinking, sequence_words().thinking_bytes)
+    cut = shipped_prompts().words.shortened.format(bytes=f"{size:,}").rstrip() if size else ""
+    return f"  Thinking of {label}, shown to nobody: {encoded(short)}{cut}\n"
 
 
 @lru_cache(maxsize=SHOWN)
