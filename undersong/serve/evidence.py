@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -24,6 +24,7 @@ from undersong.serve.neighbours import DecidedNeighbour, decided_neighbours
 from undersong.stores.reviewing import evidence_places, reviews_of, standing
 
 WHOLE = 8  # messages of a conversation that is shown as a whole; of a longer one those around a finding's
+ANSWERED = 4  # messages before one of a finding, at most, in which what it answers is looked for
 BESIDE = 16  # words of a message beside those of a finding that are shown at first
 FOLDED = 40  # messages before the first and after the last of a finding that can be opened in place
 MOST = 400  # messages of a page; the conversation has the others
@@ -274,6 +275,15 @@ def _quotes(finding: Finding, message: Message) -> list[Span]:
     ]
 
 
+def _answered(messages: Sequence[Message], own: Mapping[str, ContextTurn]) -> Iterator[int]:
+    """The positions of what each own message answers: those before it, back to the first by somebody else."""
+    for place, message in enumerate(messages):
+        if message.id in own:
+            before = messages[max(0, place - ANSWERED) : place][::-1]
+            same = next((n for n, each in enumerate(before) if each.agent != message.agent), 0)
+            yield from (each.position for each in before[: same + 1])
+
+
 def _beside(message: Message, *, whole: bool) -> ContextTurn:
     """A message that is none of the finding's."""
     text = message.text[:LONGEST_BESIDE]
@@ -291,7 +301,7 @@ def _blocks(library: Library, home: str, own: Mapping[str, ContextTurn]) -> tupl
     if last - first > MOST:
         last = first + MOST
     messages = library.store.transcript(home, max(0, first), last)
-    near = {max(positions) + 1, *positions, *(position - 1 for position in positions)}  # what each answers to
+    near = {max(positions) + 1, *positions, *_answered(messages, own)}
     blocks = [ContextBlock((), skipped=messages[0].position)] if messages and messages[0].position > 0 else []
     for folded, group in groupby(messages, key=lambda one: length > WHOLE and one.position not in near):
         turns = tuple(own.get(one.id) or _beside(one, whole=folded) for one in group)

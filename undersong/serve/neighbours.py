@@ -19,6 +19,7 @@ class DecidedNeighbour(NamedTuple):
     finding: Finding
     review: Review
     same: bool  # of the same pattern
+    common: int  # messages that both rest on
 
 
 def decided_neighbours(library: Library, finding: Finding) -> tuple[DecidedNeighbour, ...]:
@@ -30,5 +31,10 @@ def decided_neighbours(library: Library, finding: Finding) -> tuple[DecidedNeigh
     others = [each for each in listed if each.finding_id != finding.finding_id]
     others.sort(key=lambda one: (one.pattern != finding.pattern, one.target != finding.target, one.finding_id))
     standings = ((each, standing(library.store, each)) for each in others)
-    decided = [DecidedNeighbour(each, now.review, each.pattern == finding.pattern) for each, now in standings if now]
+    own = frozenset(finding.message_ids)
+    decided = [
+        DecidedNeighbour(each, now.review, each.pattern == finding.pattern, len(own.intersection(each.message_ids)))
+        for each, now in standings
+        if now
+    ]
     return tuple(decided[:SHOWN])
