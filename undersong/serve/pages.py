@@ -26,7 +26,7 @@ from undersong.serve.item_view import item_view
 from undersong.serve.library import Library
 from undersong.serve.live import Watcher
 from undersong.serve.problems import ProblemError, missing
-from undersong.serve.queue import shown_count, undecided
+from undersong.serve.queue import next_draw, shown_count, undecided
 from undersong.serve.rendering import HERE, address, environment, render, static_files
 from undersong.serve.rendering import TYPES as STATIC_TYPES
 from undersong.serve.runs import Run
@@ -59,8 +59,10 @@ def warm(library: Library) -> None:
         for run in library.runs.all():
             _ = run.points, run.coverage
         library.cached("agents", lambda: library.store.list_agents(limit=ROWS))
+        next_draw(library)
         compared(library, "model")
         compared(library, "agent")
+        library.cached("figures", lambda: figures_of(library.store))
     except UndersongError:
         return  # whoever asks for it is told
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from undersong.models import Finding, Lead, LedgerClaim
 from undersong.serve.library import Library
 from undersong.serve.review_order import FindingPlace
-from undersong.stores.review_queue import Candidate, Pool, candidates, next_places
+from undersong.stores.review_queue import Candidate, candidates, next_places
 from undersong.stores.reviewing import ReviewDraw, kind_and_id
 
 Others = Literal["lead", "claim"]  # what can be decided on beside findings
-POOLS: tuple[Pool, ...] = ("likely", "unlikely")  # those from a confidence of .5 on come first
 
 
 class Draw(NamedTuple):
@@ -28,17 +26,14 @@ def next_draw(library: Library, skipped: tuple[str, ...] = (), conversation: str
 
     With a ``conversation``, of those that begin there. Those that were skipped come again when no other is left.
     """
-    queue, store = library.queue, library.store
-    left = sum(queue.undecided(store, pool) for pool in POOLS)
+    now = library.queue.undecided(library.store)
+    here = now.of(conversation) if conversation else ()
+    left = len(here) if conversation else now.left
     put_off: FindingPlace | None = None
-    places: Iterable[FindingPlace] = queue.in_order(store) if left else ()
-    if conversation:
-        places = [each for each in places if each.conversation == conversation]
-        left = len({each.id for each in places if not each.answered})
-    for place in places:
-        if not place.answered and place.id not in skipped:
+    for place in here if conversation else now.in_order():
+        if place.id not in skipped:
             return _draw(library, place, left)
-        put_off = put_off or (None if place.answered else place)
+        put_off = put_off or place
     return None if put_off is None else _draw(library, put_off, left)
 
 

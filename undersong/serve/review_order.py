@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator
-from itertools import zip_longest
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from undersong.models import Finding
@@ -28,9 +28,6 @@ class Standing(NamedTuple):
     drawn: bool
 
 
-UNDECIDED = Standing(answered=False, drawn=False)
-
-
 class FindingPlace(NamedTuple):
     """A finding in the order in which it is to be reviewed, with how it is drawn there."""
 
@@ -40,62 +37,100 @@ class FindingPlace(NamedTuple):
     conversation: str
 
 
+class StoredPool(NamedTuple):
+    """The findings of a pool, and how those stand that were reviewed."""
+
+    findings: Sequence[OrderedFinding]
+    answered: frozenset[str]  # decided as they are now
+    gone: frozenset[str]  # and a draw has come upon them so
+
+    @property
+    def left(self) -> int:
+        """How many are not decided."""
+        return len(self.findings) - len(self.answered)
+
+
+class Undecided(NamedTuple):
+    """What nobody has decided on, as a store has it at one time."""
+
+    likely: StoredPool
+    unlikely: StoredPool
+
+    @property
+    def left(self) -> int:
+        """How many."""
+        return self.likely.left + self.unlikely.left
+
+    def of(self, conversation: str) -> list[FindingPlace]:
+        """Those that begin in a conversation: the likely ones, then the others. They come for it, and not by a draw."""
+        return [
+            FindingPlace(finding.id, False, CHOSEN, conversation)
+            for pool in self
+            for finding in _in_a_row(each for each in pool.findings if each.conversation == conversation)
+            if finding.id not in pool.answered
+        ]
+
+    def in_order(self) -> Iterator[FindingPlace]:
+        """All of them, a conversation after the other: the likely findings of each, then its others.
+
+        Those others come for their conversation, and not by a draw. What is left of conversations that somebody has
+        begun to decide on comes first; what is in no conversation with a likely finding comes last, as it is drawn.
+        """
+        others: defaultdict[str, list[OrderedFinding]] = defaultdict(list)
+        for finding in self.unlikely.findings:
+            others[finding.conversation].append(finding)
+        answered = self.likely.answered
+        begun = {each.conversation for each in self.likely.findings if each.id in answered} if answered else set[str]()
+        left = {each.conversation for each in self.likely.findings if each.id not in answered} if begun else set[str]()
+        for name in sorted(begun - left):
+            yield from self._others(others.pop(name, []))
+        for conversation, places in groupby(_places(self.likely), key=lambda place: place.conversation):
+            yield from (place for place in places if not place.answered)
+            yield from self._others(others.pop(conversation, []))
+        yield from (place for place in _places(self.unlikely) if not place.answered)
+
+    def _others(self, findings: Iterable[OrderedFinding]) -> Iterator[FindingPlace]:
+        for finding in _in_a_row(findings):
+            if finding.id not in self.unlikely.answered:
+                yield FindingPlace(finding.id, False, CHOSEN, finding.conversation)
+
+
+def _in_a_row(findings: Iterable[OrderedFinding]) -> list[OrderedFinding]:
+    return sorted(findings, key=lambda one: (one.group, one.id))
+
+
+def _places(pool: StoredPool) -> Iterator[FindingPlace]:
+    for finding, draw in conversation_places(pool.findings, pool.gone):
+        yield FindingPlace(finding.id, finding.id in pool.answered, draw, finding.conversation)
+
+
 class ReviewQueue:
     """The order of the findings of one store."""
 
     def __init__(self) -> None:
         self._standings: dict[tuple[str, int, int], tuple[float, Standing]] = {}
         self._findings: dict[int, OrderedFinding] = {}
+        self._pools: dict[Pool, tuple[dict[str, int], tuple[OrderedFinding, ...]]] = {}
 
     def places(self, store: BrowsingStore, pool: Pool) -> Iterator[FindingPlace]:
         """What a draw has not come upon yet, in its order."""
-        numbers, standings = self._stored(store, pool)
-        gone = {name for name, one in standings.items() if one.answered and one.drawn}
-        for finding, draw in conversation_places(self._facts(store, numbers.values()), gone):
-            yield FindingPlace(finding.id, standings.get(finding.id, UNDECIDED).answered, draw, finding.conversation)
+        return _places(self._stored(store, pool))
 
-    def undecided(self, store: BrowsingStore, pool: Pool) -> int:
-        """How many nobody has decided on as they are now."""
-        numbers, standings = self._stored(store, pool)
-        return len(numbers) - sum(one.answered for one in standings.values())
+    def undecided(self, store: BrowsingStore) -> Undecided:
+        """What nobody has decided on as it is now."""
+        return Undecided(self._stored(store, "likely"), self._stored(store, "unlikely"))
 
-    def in_order(self, store: BrowsingStore) -> Iterator[FindingPlace]:
-        """Every place, a conversation after the other: the likely findings of each, then its others.
-
-        Those others come for their conversation, and not by a draw. What is left of conversations that somebody has
-        begun to decide on comes first; what is in no conversation with a likely finding comes last, as it is drawn.
-        """
-        others = self._others(store)
-        numbers, standings = self._stored(store, "likely")
-        facts = self._facts(store, numbers.values())
-        begun = {each.conversation for each in facts if standings.get(each.id, UNDECIDED).answered}
-        places = list(self.places(store, "likely"))
-        left = {place.conversation for place in places if not place.answered}
-        for name in sorted(begun - left):
-            yield from others.pop(name, ())
-        for place, after in zip_longest(places, places[1:]):
-            yield place
-            if after is None or after.conversation != place.conversation:
-                yield from others.pop(place.conversation, ())
-        yield from self.places(store, "unlikely")
-
-    def _others(self, store: BrowsingStore) -> dict[str, list[FindingPlace]]:
-        """Conversation → its findings that are not likely."""
-        numbers, standings = self._stored(store, "unlikely")
-        by_conversation: defaultdict[str, list[FindingPlace]] = defaultdict(list)
-        for finding in sorted(self._facts(store, numbers.values()), key=lambda one: (one.group, one.id)):
-            answered = standings.get(finding.id, UNDECIDED).answered
-            place = FindingPlace(finding.id, answered, CHOSEN, finding.conversation)
-            by_conversation[finding.conversation].append(place)
-        return by_conversation
-
-    def _stored(self, store: BrowsingStore, pool: Pool) -> tuple[dict[str, int], dict[str, Standing]]:
-        """The numbers of the findings of a pool, and how the reviewed ones stand."""
+    def _stored(self, store: BrowsingStore, pool: Pool) -> StoredPool:
+        """The findings of a pool, and how the reviewed ones stand."""
         numbers = store.finding_versions(likely=pool == "likely")
         counts = store.review_counts()
-        return numbers, {
-            name: self._standing(store, name, numbers[name], counts[name]) for name in counts.keys() & numbers
-        }
+        standings = {name: self._standing(store, name, numbers[name], counts[name]) for name in counts.keys() & numbers}
+        last, findings = self._pools.get(pool, ({}, ()))
+        if last != numbers:
+            findings = tuple(self._facts(store, numbers.values()))
+            self._pools[pool] = numbers, findings
+        answered = frozenset(name for name, one in standings.items() if one.answered)
+        return StoredPool(findings, answered, frozenset(name for name in answered if standings[name].drawn))
 
     def _facts(self, store: BrowsingStore, numbers: Collection[int]) -> list[OrderedFinding]:
         """What the order depends on; it is read once of each finding."""

@@ -16,6 +16,8 @@ from typing import NamedTuple
 from undersong.models import LEVELS, Level
 from undersong.stores.reviewing import ReviewDraw
 
+WEIGHTS = {level: place for place, level in enumerate(LEVELS, 1)}  # of a finding, by its level
+
 
 class OrderedFinding(NamedTuple):
     """What the place of a finding in the order depends on; ``conversation`` is that in which it begins."""
@@ -59,7 +61,7 @@ def conversation_places(
 
 def _weight(members: Iterable[OrderedFinding]) -> float:
     """1 for a finding of the lowest level, 4 for one of the highest."""
-    return float(sum(1 + LEVELS.index(each.level) for each in members))
+    return float(sum(WEIGHTS[each.level] for each in members))
 
 
 @lru_cache(maxsize=1 << 17)
