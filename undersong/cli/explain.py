@@ -59,6 +59,8 @@ MANIFEST = "manifest.json"  # a folder that holds it is that of a report
 def command(name: str, store: str, home: str | None) -> None:
     """Explain a message, a finding, a lead or a speaker.
 
+    A turn is a message: "turn 8" is the eighth of its conversation, answers of tools counted.
+
     The beginning of an id is enough where one alone begins so. In the folder of a report the store is the one beside
     it; leads are read from the report beside the store.
     """
