@@ -247,6 +247,13 @@ class BypassConfig(SessionRules, frozen=True, kw_only=True):
     definitions: str
     assertions: str
     skips: str
+    values: str
+    compares: str
+    limits: str
+    limits_upwards: str
+    configs: str
+    leaves_out: str
+    says_left_out: str
     hollow: str
     weaker: str
     special: str

@@ -11,6 +11,23 @@ from undersong.models import ToolCall
 from undersong.verdict.shell import decoded
 
 _PATCHED = re.compile(r"^\*\*\* (?P<verb>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
+_SED = re.compile(
+    r"\bsed[ ]+(?:-\S+[ ]+(?:''[ ]+)?)*-i\S*[ ]+(?:''[ ]+)?(?:-\S+[ ]+)*['\"]?[^'\"\n]{0,20}?"
+    r"s(?P<mark>[/|#,@])(?P<old>(?:(?!(?P=mark)).)+)(?P=mark)(?P<new>(?:(?!(?P=mark)).)*)(?P=mark)"
+    r"\w*['\"]?(?P<paths>(?:[ ]+[\w./*-]+)+)",
+    re.DOTALL,
+)
+_QUOTED_PATH = re.compile(r"['\"](?P<path>[\w./-]+\.\w{1,5})['\"]")
+_REPLACE = re.compile(
+    r"\.replace\([ \n]*(?P<q>['\"]{1,3})(?P<old>(?:(?!(?P=q)).){1,2000})(?P=q),[ \n]*"
+    r"(?P<r>['\"]{1,3})(?P<new>(?:(?!(?P=r)).){0,2000})(?P=r)",
+    re.DOTALL,
+)
+_WRITTEN = re.compile(
+    r"(?P<mode>>>?)[ ]*['\"]?(?P<path>[\w./-]+)['\"]?[ ]*<<-?[ ]*['\"]?(?P<end>\w+)['\"]?[^\n]*\n"
+    r"(?P<text>.*?)\n[ \t]*(?P=end)\b",
+    re.DOTALL,
+)
 _OLD, _NEW = ("old_string", "old_str", "old"), ("new_string", "new_str", "new", "content", "file_text", "new_source")
 
 
@@ -45,6 +62,20 @@ def edits_of(call: ToolCall) -> Iterator[FileEdit]:
         yield from _patched(patch) if patch else _edited(value)
     elif isinstance(call.input, str):
         yield from _patched(call.input)
+
+
+def edits_by_command(command: str) -> Iterator[FileEdit]:
+    """The edits that a command line shows: of ``sed -i``, of ``replace`` in a script, of a text that is written."""
+    for match in _SED.finditer(command):
+        old, new = match["old"], match["new"].replace("\\n", "\n").replace("\\\n", "\n")
+        yield from (FileEdit(path, old, new) for path in match["paths"].split() if not path.startswith("-"))
+    paths = [match["path"] for match in _QUOTED_PATH.finditer(command)]
+    if "<<" in command or " -c " in command:
+        for match in _REPLACE.finditer(command):
+            old, new = (match[name].replace("\\n", "\n") for name in ("old", "new"))
+            yield from (FileEdit(path, old, new) for path in paths[:1])
+    for match in _WRITTEN.finditer(command):
+        yield FileEdit(match["path"], "" if match["mode"] == ">>" else None, match["text"])
 
 
 def _edited(value: dict[str, Any]) -> Iterator[FileEdit]:
