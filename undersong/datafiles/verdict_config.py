@@ -250,7 +250,6 @@ class BypassConfig(SessionRules, frozen=True, kw_only=True):
     values: str
     compares: str
     limits: str
-    limits_upwards: str
     configs: str
     leaves_out: str
     says_left_out: str
