@@ -33,7 +33,7 @@ class ExpressionError(ValueError):
     """An expression cannot be read or makes no sense; the text says why, without the file."""
 
 
-class _Node(msgspec.Struct, frozen=True):
+class _Node(msgspec.Struct, frozen=True, cache_hash=True):
     """A part of an expression: immutable, compared by value, with a position-free hash."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 
 from undersong.models import DIMENSIONS, TRAITS, Row
 from undersong.models.row import DownstreamRow
@@ -148,9 +149,15 @@ class DependencyLevels:
 
     def of(self, node: Node) -> int:
         """ROW, TABLE or FRAME."""
+        if not self.columns:
+            return _level_without_columns(node)
         if node not in self._known:
-            self._known[node] = max(map(self._leaf, _outer(node)), default=ROW)
+            self._known[node] = self.worked_out(node)
         return self._known[node]
+
+    def worked_out(self, node: Node) -> int:
+        """The level from the parts of an expression."""
+        return max(map(self._leaf, _outer(node)), default=ROW)
 
     def named(self, node: Node) -> bool:
         """Whether it mentions a column: then its value is the rule's own."""
@@ -166,6 +173,11 @@ class DependencyLevels:
         if node.name in self.columns:
             return self.of(self.columns[node.name])
         return TABLE if node.name == "day" else FRAME
+
+
+@lru_cache(maxsize=8192)
+def _level_without_columns(node: Node) -> int:
+    return DependencyLevels({}).worked_out(node)
 
 
 def _outer(node: Node) -> list[Node]:
