@@ -81,7 +81,26 @@ def test_blocks_of_anthropics_messages_are_read_as_what_they_are(ingest: Any) ->
     ]  # fmt: skip
     assert result.only.messages[2].tool_calls[0].input == {"file": "draft"}
     assert [(each.call_id, each.is_error) for each in result.only.messages[3].tool_results] == [("t1", True)]
-    assert result.problem_texts("note") == ["1 × thinking block (not said to the user), not read"]
+    assert [message.thinking for message in result.only.messages] == ["", "", "hm", "", "", ""]
+    assert result.problem_texts("note") == []
+
+
+@pytest.mark.parametrize(
+    ("message", "thinking", "notes"),
+    [
+        ({"role": "assistant", "content": "hello", "reasoning_content": "hm"}, "hm", []),
+        ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}, "hm", []),
+        ({"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "a"}]},
+         "", ["1 × thinking block (not said to the user), not read"]),
+        ({"role": "user", "content": "hello", "reasoning": "hm"}, "",
+         ["1 × thinking block (not said to the user), not read"]),
+    ],
+)  # fmt: skip
+def test_what_an_assistant_thought_stands_beside_its_words(
+    ingest: Any, message: dict[str, Any], thinking: str, notes: list[str]
+) -> None:
+    result = ingest([*CHAT, message])
+    assert (result.only.messages[-1].thinking, result.problem_texts("note")) == (thinking, notes)
 
 
 def test_what_a_tool_of_the_server_answers_stands_in_the_assistants_message(ingest: Any) -> None:

@@ -34,9 +34,9 @@ def chat_messages(value: Any, ref: SourceRef, tools: dict[str, str], notes: Skip
         raise RecordError("a message without a known role")
     notes.marks(value, ref)
     notes.unread(value, ref, _MESSAGE_KEYS)
-    content = _content(value, ref, notes)
+    content = _content(value, ref, notes, thinks=role == "assistant")
     calls = _calls(value, content, tools, ref, notes)
-    if content.text is None and not calls and not content.results:
+    if content.text is None and not calls and not content.results and not content.thinking:
         if content.left_out:
             return []
         raise RecordError("a message without text")
@@ -50,17 +50,19 @@ def chat_messages(value: Any, ref: SourceRef, tools: dict[str, str], notes: Skip
 
 
 class _Content(NamedTuple):
-    """What a message holds: words, calls and results of tools as blocks, thoughts, how many other blocks."""
+    """What a message holds: words, calls and results of tools as blocks, how many other blocks, and thinking."""
 
     text: str | None
     calls: list[dict[str, Any]]
     results: tuple[ToolResult, ...]
     left_out: int
+    thinking: str = ""
 
 
-def _content(value: dict[str, Any], ref: SourceRef, notes: SkipLog) -> _Content:
+def _content(value: dict[str, Any], ref: SourceRef, notes: SkipLog, *, thinks: bool) -> _Content:
     """Content as a string, as OpenAI's parts or as Anthropic's blocks; a refusal is what the assistant says."""
     texts, calls, results, left_out = list[str](), list[dict[str, Any]](), list[ToolResult](), 0
+    thoughts = [words for key in ("reasoning", "reasoning_content") if (words := values.string(value.get(key)))]
     if isinstance(value.get("content"), list):
         notes.odd(value["content"], ref)
     for block in values.blocks(value.get("content")):
@@ -72,6 +74,8 @@ def _content(value: dict[str, Any], ref: SourceRef, notes: SkipLog) -> _Content:
         elif kind.endswith("tool_result"):
             results += [result] if (result := values.tool_result(block)) else []
             notes.blocks(block.get("content"), ref)
+        elif thinks and kind in _THOUGHTS and (thought := _thought(block)):
+            thoughts.append(thought)
         elif isinstance(words, str):
             texts.append(words)
         else:
@@ -79,9 +83,16 @@ def _content(value: dict[str, Any], ref: SourceRef, notes: SkipLog) -> _Content:
             notes.add(_THOUGHT if kind in _THOUGHTS else values.block_name(block), ref)
     if isinstance(value.get("refusal"), str):
         texts.append(value["refusal"])
-    if any(values.string(value.get(key)) for key in ("reasoning", "reasoning_content")):
+    if thoughts and not thinks:
         notes.add(_THOUGHT, ref)
-    return _Content("\n\n".join(texts) if texts else None, calls, tuple(results), left_out)
+        thoughts = []
+    thinking = "\n\n".join(dict.fromkeys(thoughts))
+    return _Content("\n\n".join(texts) if texts else None, calls, tuple(results), left_out, thinking)
+
+
+def _thought(block: dict[str, Any]) -> str:
+    """The words of a block of thinking; "" where the provider keeps them to itself."""
+    return next((words for key in ("thinking", "reasoning", "text") if (words := values.string(block.get(key)))), "")
 
 
 def _calls(
@@ -107,7 +118,7 @@ def _fields(
     if role == "tool":
         fields["tool_results"] = (ToolResult(text=text, call_id=call_id),)
     elif role != "user":
-        fields["tool_results"] = content.results
+        fields |= {"tool_results": content.results, "thinking": content.thinking}
     named = values.string(value.get("name")) or (tools.get(call_id or "") if role == "tool" else None)
     return fields | {"author": named or role}
 
