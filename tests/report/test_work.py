@@ -137,7 +137,7 @@ def test_what_is_not_on_the_first_screen_is_one_link_away(undersong: Undersong, 
     write(tmp_path / "talks.jsonl", *wrong)
     undersong("audit", str(tmp_path / "talks.jsonl"), "--out", str(tmp_path / "out"))
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    more = re.search(r'And \d+ more <a href="#([^"]+)">', page)
+    more = re.search(r'And \d+ more (?:finding|lead)s?[^<]* <a href="#([^"]+)">', page)
     assert more is not None
     assert f'<h4 id="{more[1]}">Claims</h4>' in page
 

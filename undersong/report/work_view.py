@@ -31,6 +31,7 @@ class ClaimToCheck:
 
     claim: LedgerClaim
     project: str
+    title: str = ""
 
     @property
     def date(self) -> str:
@@ -138,7 +139,7 @@ def _claims(sessions: Iterable[SessionVerdict]) -> list[ClaimToCheck]:
             if claim.state in URGENT and (claim.state != "unsupported" or claim.kind in CHECKABLE):
                 once = claim.sentence.text if claim.state == "contradicted" else claim.state
                 key = (str(claim.time or session.conversation), claim.message_id, once)
-                chosen.setdefault(key, ClaimToCheck(claim, _project(session)))
+                chosen.setdefault(key, ClaimToCheck(claim, _project(session), session.title or ""))
     ranked = sorted(chosen.values(), key=_rank)
     spoken_against = {item.claim.message_id for item in ranked if item.claim.state != "unsupported"}
     return _varied([item for item in ranked
@@ -163,7 +164,7 @@ def _of_subagents(sessions: Sequence[SessionVerdict]) -> Iterator[ClaimToCheck]:
         above, below, _ = session.conversation.partition("/")
         if not below or (above not in names and not session.conversation.startswith(SUBAGENTS, len(above))):
             continue
-        yield from (ClaimToCheck(claim, _project(session)) for claim in session.claims
+        yield from (ClaimToCheck(claim, _project(session), session.title or "") for claim in session.claims
                     if claim.state == "contradicted")  # fmt: skip
 
 
