@@ -19,9 +19,10 @@ settings.register_profile("undersong", deadline=None, suppress_health_check=[Hea
 settings.load_profile("undersong")
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # jsonschema's IRIs: 2 s
 SAMPLES = Path(__file__).parent.parent / "samples"
-LONG = tuple(f"test_{name}.py" for name in (
-    "outage", "kill", "pages", "history_sweep", "rerun", "fuzz", "contract", "equal", "tiny_llm", "trait_heads",
-    "resampled", "live", "exact", "worlds", "spark",
+LONG = tuple(f"test_{name}.py" for name in (  # by the time they take, those that wait for most first
+    "outage", "action", "kill", "serve", "spark", "exact", "inspect", "shipping", "fuzz", "site", "rerun", "pages",
+    "history_sweep", "postgres", "worlds", "processes", "validation", "contract", "equal", "tiny_llm", "trait_heads",
+    "resampled", "live", "typed", "parts",
 ))  # fmt: skip
 SLOW_FOLDERS = frozenset({"plugins"})  # each test starts a program
 SLOW = frozenset(f"test_{name}.py" for name in (  # measured: most of them take 3 s of CPU or more
