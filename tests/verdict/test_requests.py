@@ -280,6 +280,22 @@ def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
     assert lead["quotes"][0]["text"] == "Could you send me 900 euros, until Friday?"
     listed = undersong("leads", "undersong-report").out
     assert listed.startswith(f"1. Anselm in chat\n   {lead['reason']}\n   “{lead['quotes'][0]['text']}”")
+    assert "A model on this machine (Ollama, llama.cpp) sends nothing: " in said
+    assert "--judge ollama:MODEL" in said
+
+
+def test_explain_says_why_a_request_is_noted_and_agent_takes_the_name_that_is_shown(undersong: Undersong) -> None:
+    lines = WORTH_A_LOOK["a romance"][2]
+    Path("chat.txt").write_text("".join(f"{who}: {words}\n" for who, words in lines), encoding="utf-8")
+    undersong("audit", "chat.txt")
+    markdown = Path("undersong-report/forensic_audit_report.md").read_text(encoding="utf-8")
+    explained = undersong("explain", "3").out
+    assert "request: Asks for money: “Could you send me 900 euros, until Friday?”" in explained
+    assert "rare together. In this conversation the speaker asks for money" in explained
+    assert "request:" not in undersong("explain", "2").out
+    assert undersong("agent", "anselm", "--store", "undersong-report").out.startswith("chat/Anselm: 3 messages")
+    assert ".." not in markdown.replace("...", "")
+    assert "overeignty" not in markdown.split("## This run")[0]
 
 
 def test_what_is_told_of_a_caller_is_no_request(tmp_path: Path) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from undersong.cli.explain import beside_report
 from undersong.cli.help import examples
 from undersong.cli.options import DEFAULT_STORE, echo, existing_store
+from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 
 if TYPE_CHECKING:
@@ -27,7 +29,13 @@ _LOOKED_AT = ("manipulation", "deception", "exploitation", "compassion", "accura
     ),
 )
 @click.argument("name", metavar="NAME")
-@click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="Where its history is.")
+@click.option(
+    "--store",
+    default=DEFAULT_STORE,
+    show_default=True,
+    metavar="FILE|URL|DIR",
+    help="Where its history is: a store, or a report.",
+)
 @click.option("--judge", metavar="NAME|HASH", help="Whose scores; needed where the store holds those of several.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
@@ -39,8 +47,9 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
     from undersong.pipeline.agent_profile import profile
     from undersong.pipeline.history_sweep import chosen_judge
 
-    with existing_store(store) as opened_store:
+    with existing_store(beside_report(store)) as opened_store:
         judged = chosen_judge(opened_store, judge).judge_hash
+        name = _whole_name(name, [entry.agent for entry in opened_store.agents(judged)])
         rows = opened_store.history(name, judged)
         if not rows:
             remedy = did_you_mean(name, [each.agent for each in opened_store.agents(judged)])
@@ -56,6 +65,19 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
         click.echo(msgspec.json.encode(facts).decode())
         return
     echo(_lines(agent_profile, ranks, findings, len(population)))
+
+
+def _whole_name(name: str, agents: Sequence[str]) -> str:
+    """The agent of a name as a report shows it, without the conversation; raises UsageError where several have it."""
+    from undersong.errors import UsageError
+
+    called = [agent for agent in agents if agent.rpartition("/")[2].casefold() == name.casefold()]
+    if name in agents or not called:
+        return name
+    if len(called) > 1:
+        listed = ", ".join(f"'{one_line(agent, 80)}'" for agent in called[:_SHOWN])
+        raise UsageError(f"{len(called)} agents are called '{name}'", remedy=f"name one of them: {listed}")
+    return called[0]
 
 
 def _means(store: Store, judge_hash: str, history: PackedHistory) -> dict[str, float] | None:

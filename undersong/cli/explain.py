@@ -64,7 +64,7 @@ def command(name: str, store: str, home: str | None) -> None:
     The beginning of an id is enough where one alone begins so. In the folder of a report the store is the one beside
     it; leads are read from the report beside the store.
     """
-    address = _beside_report(store)
+    address = beside_report(store)
     with existing_store(address) as opened_store:
         echo(_asked(opened_store, name, home, _leads_beside(address)))
 
@@ -126,7 +126,7 @@ def explanation(store: Store, name: str, home: str | None = None) -> Iterator[st
         yield from _finding_lines(store, findings[0])
 
 
-def _beside_report(store: str) -> str:
+def beside_report(store: str) -> str:
     """The store beside a report that is named, or whose folder one is in where there is none of the usual name."""
     if (Path(store) / MANIFEST).is_file():
         whole = Path(store).absolute()
@@ -144,6 +144,7 @@ def _message_lines(store: Store, conversation_id: str, message_id: str) -> Itera
     yield from _header(message, conversation.source_format)
     yield ""
     yield from _claim_lines(conversation, scans, thread, message_id)
+    yield from _request_lines(conversation, scans, message_id)
     yield from _scan_lines(scans[place], message)
     for signal in thread.signals:
         if message_id in signal.message_ids:
@@ -190,6 +191,19 @@ def _claim_lines(
             yield from (f"    | {line}" for line in quote.text.splitlines()[:LINES])
         if claim.thought:
             yield f"  before it answered, it wrote: {one_line(claim.thought, QUOTED)}"
+
+
+def _request_lines(conversation: Conversation, scans: Sequence[Scan], message_id: str) -> Iterator[str]:
+    """Why a request of the message is noted: what it is, its words, and what its speaker asks besides."""
+    from undersong.verdict.detectors.requests import requests
+    from undersong.verdict.transcript import Transcript
+
+    noted = [moment for moment in requests(Transcript(conversation, scans)) if moment.message_id == message_id]
+    for moment in noted:
+        yield f"request: {moment.title}: “{one_line(moment.quotes[0].text, QUOTED)}”"
+    if noted:
+        yield f"  It is noted since such things are rare together. {noted[0].explanation}"
+        yield "  The words were matched one by one (rules/session/requests.yaml); what they mean is for you to say."
 
 
 def _scan_lines(scan: Scan, message: Message) -> Iterator[str]:

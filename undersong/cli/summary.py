@@ -267,6 +267,8 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
     if facts["coverage"]["command"]:
         yield from _command_lines(facts["coverage"]["command"].replace("undersong", program(), 1), "  ")
         yield from _here_lines(facts["coverage"]["command"])
+        yield from _wrapped(facts["coverage"]["here"])
+        yield from _command_lines(facts["coverage"]["here_command"].replace("undersong", program(), 1), "  ")
     if facts["files_words"]:
         yield ""
         yield "Files:"

@@ -22,15 +22,22 @@ BEST_KNOWN = {  # patterns by which people know what is not looked for
     "dependency_loop": "a dependency loop",
     "self_exfiltration": "self-exfiltration",
 }
+HERE = "That needs a key and sends messages to a provider. A model on this machine (Ollama, llama.cpp) sends nothing:"
+LOCAL = "ollama:MODEL"
 NAMED_INPUTS = 3  # inputs that a command of a report names; beyond them it says PATH
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """``looked`` and ``missing`` are sentences; ``command``, where there is one, looks at the rest."""
+    """``looked`` and ``missing`` are sentences; ``command``, where there is one, looks at the rest.
+
+    ``here`` says that a model on this machine can do so, ``here_command`` how.
+    """
 
     looked: str
     missing: str
     command: str = ""
+    here: str = ""
+    here_command: str = ""
 
 
 def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
@@ -50,7 +57,8 @@ def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
             gaps.append(f"{idle:,} patterns between people or agents{need}")
         else:
             gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} of manipulation{need}")
-        return Coverage(looked, f"Not looked for: {'; '.join(gaps)}.", _command(case, paths, estimate))
+        asked, local = (_command(case, paths, estimate, judge) for judge in (estimate["judge"], LOCAL))
+        return Coverage(looked, f"Not looked for: {'; '.join(gaps)}.", asked, HERE, local)
     if idle:
         why = "before a sequence is read" if case.sequences else "with this judge"
         gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} could not be looked for {why}")
@@ -138,9 +146,9 @@ def _what(case: Case) -> str:
     return "; ".join(parts)
 
 
-def _command(case: Case, paths: Sequence[str], estimate: Mapping[str, Any]) -> str:
+def _command(case: Case, paths: Sequence[str], estimate: Mapping[str, Any], judge: str) -> str:
     names = [each.name for each in case.inputs]
     targets = list(paths) or (names if len(names) <= NAMED_INPUTS else [])
     quoted = " ".join(map(shlex.quote, targets)) if targets else "PATH"
     read = "" if estimate["read"] == "messages" else f" --read {estimate['read']}"
-    return f"undersong audit {quoted}{read} --judge {estimate['judge']}"
+    return f"undersong audit {quoted}{read} --judge {judge}"

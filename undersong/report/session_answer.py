@@ -7,6 +7,7 @@ from undersong.models import SessionVerdict
 from undersong.report.narrative import place_noun, score_name, score_words
 
 OFFLINE = "offline"
+BETWEEN_PEOPLE = "requests that are worth a look together, and wording that is close to manipulation"
 LOOKED_FOR = "admissions of a fault, confirmed beliefs, repeated replies, deference, and claims of work"
 
 
@@ -16,6 +17,9 @@ def session_answer(verdict: SessionVerdict) -> str:
         return score_words(verdict)
     turns = len({each.position for each in verdict.moments})
     noted = f"{counted(turns, 'turn')} noted" if turns else "no turn noted"
+    if verdict.profile == "messenger":  # nobody's answers are graded between people
+        looked = f"Looked at: {counted(verdict.messages, 'message')}, for {BETWEEN_PEOPLE}; {noted}."
+        return f"{looked} {_what_a_judge_adds(verdict)}".rstrip()
     return (
         f"Not graded: a {score_name((verdict,))} holds answers of an AI against code, output, errors or objections, "
         f"and this {place_noun((verdict,))} has none of them. "
