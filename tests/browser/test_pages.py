@@ -204,7 +204,15 @@ def test_every_text_stands_out_from_what_is_behind_it(paged: Tab) -> None:
 
 def test_a_talk_of_many_turns_is_folded(tab: Tab) -> None:
     messages = tuple(
-        Message(id=f"m{n}", conversation="c", position=n, author="kira", agent="kira", role="agent", text="so it goes")
+        Message(
+            id=f"m{n}",
+            conversation="c",
+            position=n,
+            author="kira",
+            agent="kira",
+            role="agent",
+            text="so it goes " * (1 + 40 * (n % 3)),
+        )
         for n in range(250)
     )
     verdict = SessionVerdict(conversation="c", score=None, psychogenic_risk=None, mechanisms=())
@@ -219,6 +227,11 @@ def test_a_talk_of_many_turns_is_folded(tab: Tab) -> None:
     last = page.evaluate("[...document.querySelectorAll('.turn')].at(-1).id")
     page.evaluate("id => { location.hash = id; }", last)
     page.wait_for_function(f"id => !({LANDED})(id)", arg=last)
+    middle = page.evaluate("document.querySelectorAll('.turn')[149].id")  # in a fold that is closed
+    page.evaluate("id => { location.hash = id; }", middle)
+    page.wait_for_function("id => Math.abs(document.getElementById(id).getBoundingClientRect().top) < 40", arg=middle)
+    page.wait_for_timeout(400)  # what comes into view later moves nothing
+    assert abs(page.evaluate("id => document.getElementById(id).getBoundingClientRect().top", middle)) < 40
 
 
 def test_the_files_are_those_of_the_folder(paged: Tab) -> None:

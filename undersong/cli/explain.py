@@ -144,7 +144,7 @@ def _message_lines(store: Store, conversation_id: str, message_id: str) -> Itera
     yield from _header(message, conversation.source_format)
     yield ""
     yield from _claim_lines(conversation, scans, thread, message_id)
-    yield from _request_lines(conversation, scans, message_id)
+    yield from _request_lines(conversation, scans, thread, message_id)
     yield from _scan_lines(scans[place], message)
     for signal in thread.signals:
         if message_id in signal.message_ids:
@@ -193,12 +193,13 @@ def _claim_lines(
             yield f"  before it answered, it wrote: {one_line(claim.thought, QUOTED)}"
 
 
-def _request_lines(conversation: Conversation, scans: Sequence[Scan], message_id: str) -> Iterator[str]:
+def _request_lines(
+    conversation: Conversation, scans: Sequence[Scan], thread: ThreadScan, message_id: str
+) -> Iterator[str]:
     """Why a request of the message is noted: what it is, its words, and what its speaker asks besides."""
-    from undersong.verdict.detectors.requests import requests
-    from undersong.verdict.transcript import Transcript
+    from undersong.pipeline.session_check import requests_in
 
-    noted = [moment for moment in requests(Transcript(conversation, scans)) if moment.message_id == message_id]
+    noted = requests_in(conversation, scans, thread, message_id)
     for moment in noted:
         yield f"request: {moment.title}: “{one_line(moment.quotes[0].text, QUOTED)}”"
     if noted:

@@ -11,7 +11,18 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.formats.ingest import read
-from undersong.models import Bypass, Conversation, LedgerClaim, Message, Problem, Scan, SessionVerdict, ThreadScan
+from undersong.models import (
+    Bypass,
+    Conversation,
+    LedgerClaim,
+    Message,
+    Moment,
+    Problem,
+    Scan,
+    SessionVerdict,
+    ThreadScan,
+)
+from undersong.models.verdict import REQUEST
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
 from undersong.verdict.detectors.bypasses import is_named
@@ -133,3 +144,9 @@ def claims_in(
     """What an agent says of its work in one message, as the ledger of its conversation has it."""
     ledger = session_verdict(conversation, scans, thread, ()).claims
     return [claim for claim in ledger if claim.message_id == message_id]
+
+
+def requests_in(conversation: Conversation, scans: Sequence[Scan], thread: ThreadScan, message_id: str) -> list[Moment]:
+    """The requests of one message that are noted since they are rare together with others of its speaker."""
+    moments = session_verdict(conversation, scans, thread, ()).moments
+    return [moment for moment in moments if moment.message_id == message_id and moment.code == REQUEST]

@@ -54,7 +54,16 @@
     }
     if (!target.hasAttribute("tabindex")) { target.setAttribute("tabindex", "-1"); }
     target.focus({ preventScroll: true });
-    target.scrollIntoView();
+    land(target, NaN, 20);
+  }
+
+  // What opens, or comes into view for the first time, has another height than was guessed: go there until it stays.
+  function land(target, before, tries) {
+    target.scrollIntoView({ behavior: "instant" });
+    var top = target.getBoundingClientRect().top;
+    if (tries && (tries > 12 || Math.abs(top - before) > 1)) {
+      requestAnimationFrame(function () { land(target, top, tries - 1); });
+    }
   }
 
   if (bar) {
