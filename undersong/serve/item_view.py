@@ -76,13 +76,21 @@ def _claim_words(claim: LedgerClaim) -> tuple[str, str, tuple[str, ...]]:
 
 def _turns(library: Library, item: Lead | LedgerClaim, places: tuple[tuple[str, str], ...]) -> Iterator[ItemTurn]:
     shown: set[tuple[str, str]] = set(places)
-    for conversation, name in places:
-        for message in library.store.messages(conversation, [name]):
-            before = library.store.transcript(conversation, message.position - 1, message.position - 1)
-            for earlier in before:
+    for conversation in dict.fromkeys(name for name, _ in places):
+        own = library.store.messages(conversation, [name for home, name in places if home == conversation])
+        for message in sorted(own, key=lambda one: one.position):
+            for earlier in library.store.transcript(conversation, message.position - 1, message.position - 1):
                 if (conversation, earlier.id) not in shown:
                     shown.add((conversation, earlier.id))
                     first, rest = beginning(earlier.text, BESIDE)
                     yield ItemTurn(earlier, marked(first, ()), own=False, cut=bool(rest))
-            spans = [Span(q.start, q.end, "quote", "quoted") for q in item.quotes if q.message_id == name]
-            yield ItemTurn(message, marked(message.text, spans), own=True)
+            yield ItemTurn(message, marked(message.text, _quoted(item, message)), own=True)
+
+
+def _quoted(item: Lead | LedgerClaim, message: Message) -> list[Span]:
+    """What is quoted, where that is less than the whole message."""
+    return [
+        Span(quote.start, quote.end, "quote", "quoted")
+        for quote in item.quotes
+        if quote.message_id == message.id and len(quote.text.strip()) < len(message.text.strip())
+    ]
