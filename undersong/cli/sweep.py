@@ -107,6 +107,7 @@ def command(
             texts = stored_texts(opened_store)
             reads = FindingReader(reading_judge, texts, rules, prevalence) if reading_judge else None
             done = sweep(opened_store, rules, entry.judge_hash, reader=reads, **chosen)
+        leads = sum(lead.above_cut for lead in opened_store.leads()) if opened_store.keeps_reviews else 0
     faint = [finding for finding in done.new_findings if is_faint(finding)]
     for finding in done.new_findings:
         if as_json or finding not in faint:
@@ -119,6 +120,9 @@ def command(
     parts = [counted(done.agents, "agent"), counted(done.rows, "row"), counted(len(done.new_findings), "new finding")]
     parts += [f"{len(done.retracted)} that no longer hold"] if done.retracted else []
     click.echo(f"swept {', '.join(parts)}", err=as_json)
+    if leads:
+        where = "a sweep reads scores and looks for none; `undersong serve` lists them"
+        click.echo(f"{counted(leads, 'lead')} of audits and monitors in this store; {where}", err=True)
     if not done.agents:
         asked = f"no agent with at least {counted(chosen['least'], 'scored message')}"
         unchanged = f"{asked} has changed since the last sweep; --again reads all"

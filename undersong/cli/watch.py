@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from undersong.patterns.language.compile import PatternRule
 
 JUDGE_FAILED = 4  # exit code
+LEADS_LIVE = (
+    "leads from exact words (requests) are told as they come; those that compare everybody need all of it: "
+    "`undersong leads FILE`"
+)
 _OF_MESSAGES = ("store", "judge", "recall", "read_all", "warn")  # options that make sense for messages alone
 Lines: TypeAlias = Iterable[list[bytes]]  # in the pieces in which they come
 
@@ -92,7 +96,8 @@ def command(
     by `traits` or `state` in the first one: these are only searched, and nothing is kept.
 
     A finding is a line as of `undersong detect`; one that no longer stands is a line {"retracted": ID}, and one with an
-    id that was printed before takes its place. Exit code 4: the judge did not come to everything.
+    id that was printed before takes its place. A line {"lead": …} is a lead from exact words, and {"lead_gone": ID} one
+    that no longer holds. Exit code 4: the judge did not come to everything.
     """
     from undersong.formats import format_by_name
     from undersong.monitor.watch import detect_input, follow_lines
@@ -172,6 +177,7 @@ def _messages(
         click.echo(f"{ran} ran; messages, scores and findings are kept in {without_password(store)}", err=True)
         for line in not_run_lines(outcomes):
             click.echo(line, err=True)
+        click.echo(LEADS_LIVE, err=True)
         for line in monitor.sequences_read():
             click.echo(visible(line), err=True)
         failed = monitor.failed_questions()
@@ -201,14 +207,21 @@ def _show(items: Iterable[Problem | PrintableUpdate]) -> list[Problem]:
                 continue
             printed.add(finding.finding_id)
             click.echo(encode(finding))
-        for sequence in getattr(item, "emerging", ()):  # of messages alone
-            click.echo(json.dumps({"emerging": msgspec.to_builtins(sequence)}))
-        for message, answer in getattr(item, "constraints", ()):
-            if answer.yes is not False:
-                click.echo(json.dumps(_constraint(message, answer)))
+        for line in _beside(item):
+            click.echo(json.dumps(line, ensure_ascii=False))
     if faint - printed:
         click.echo(f"{counted(len(faint - printed), 'finding')} of a confidence under .1 not printed", err=True)
     return unread
+
+
+def _beside(item: PrintableUpdate) -> Iterator[dict[str, object]]:
+    """What an update of messages has beside findings: leads, warnings of sequences, and hard constraints."""
+    yield from ({"lead": msgspec.to_builtins(lead)} for lead in getattr(item, "leads", ()))
+    yield from ({"lead_gone": name} for name in getattr(item, "leads_gone", ()))
+    yield from ({"emerging": msgspec.to_builtins(sequence)} for sequence in getattr(item, "emerging", ()))
+    for message, answer in getattr(item, "constraints", ()):
+        if answer.yes is not False:
+            yield _constraint(message, answer)
 
 
 def _constraint(message: Message, answer: Confirmed) -> dict[str, object]:

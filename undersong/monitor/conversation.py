@@ -11,7 +11,8 @@ from undersong.formats.normalize import common_offset, normalize_messages
 from undersong.judges.context import EarlierMessages
 from undersong.judges.protocol import Judge, Question
 from undersong.judges.stance import with_stance
-from undersong.models import Conversation, Evaluation, Message, Route, Row, Scan, ThreadScan, Tier
+from undersong.models import Conversation, Evaluation, Lead, Message, Route, Row, Scan, ThreadScan, Tier
+from undersong.patterns.request_leads import request_leads
 from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, question_of, still_valid, unread
 from undersong.routing.budget import BudgetCutoff, for_recall
 from undersong.routing.route import NONE_ELSEWHERE, Policy, Proposal, decide_routes, load_policy, propose
@@ -21,6 +22,7 @@ from undersong.rows.jsonl import rounded
 from undersong.scan import SignalBook, scan_conversation
 from undersong.scan.incremental import IncrementalScan
 from undersong.stores.protocol import ConversationUpdate, StoredConversation
+from undersong.verdict import request_moments
 
 NOT_YET = "the judge did not come to it; it is asked with the next message of the conversation"
 
@@ -61,6 +63,7 @@ class ConversationState:
         self._foreign = False
         self._dated: dict[str, Row] = {}
         self._stored: dict[str, Row] = {}  # as a store has them, without texts
+        self.leads: dict[str, Lead] = {}  # by id, as they were told
 
     @classmethod
     def restored(
@@ -85,6 +88,7 @@ class ConversationState:
         state._growing = IncrementalScan(stored.conversation, stored.scans, book)
         state.thread = state._growing.thread(stored.conversation)
         state._all_again()
+        state.leads = state.leads_by_now()
         state.is_due = not state.routes or any(
             message.id not in answers and state._is_read(place) for place, message in enumerate(messages)
         )
@@ -184,6 +188,11 @@ class ConversationState:
             if before.get(decision.message_id) != decision:
                 self._new(decision.message_id)
         self.routes, self._asked = tuple(routes), asked
+
+    def leads_by_now(self) -> dict[str, Lead]:
+        """The leads from exact words in its messages so far, by id."""
+        moments = request_moments(self.conversation, self.thread.session_context_vector)
+        return {lead.id: lead for lead in request_leads(self.conversation.id, moments)}
 
     def routed(self) -> RoutedThread:
         """The conversation with its scans and routes."""

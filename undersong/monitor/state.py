@@ -14,6 +14,7 @@ from undersong.models import (
     Emerging,
     Evaluation,
     Finding,
+    Lead,
     Message,
     Record,
     RetractedFinding,
@@ -23,6 +24,7 @@ from undersong.models import (
 )
 from undersong.monitor.agents import AgentTracker
 from undersong.monitor.conversation import ConversationState, RoutingConfig
+from undersong.monitor.stored_leads import keep_leads
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live.changes import Changes
@@ -123,7 +125,8 @@ class MonitorState:
         changes = self._save_changes(touched)
         if changes is None:
             return None
-        return self._observations(messages, new, changes, touched, self._asked_of_constraints(messages, new))
+        asked = self._asked_of_constraints(messages, new)
+        return self._with_leads(self._observations(messages, new, changes, touched, asked), touched)
 
     def _asked_of_constraints(self, messages: Sequence[Message], new: Sequence[bool]) -> dict[Place, list[Confirmed]]:
         """What the judge says of words of hard constraints in messages that are new, with those around them."""
@@ -314,6 +317,24 @@ class MonitorState:
             )
         return observations
 
+    def _with_leads(
+        self, observations: list[Observation], touched: Mapping[str, ConversationState]
+    ) -> list[Observation]:
+        """Each lead from exact words that is new or other than it was, with the last message of its conversation."""
+        last = {observed.message.conversation: place for place, observed in enumerate(observations)}
+        for name, state in touched.items():
+            before, now = state.leads, state.leads_by_now()
+            if before == now:
+                continue
+            keep_leads(self.store, name, now.values())
+            fresh = tuple(lead for lead in now.values() if before.get(lead.id) != lead)
+            state.leads = now
+            gone = tuple(sorted(before.keys() - now.keys()))
+            if name in last:
+                place = last[name]
+                observations[place] = msgspec.structs.replace(observations[place], leads=fresh, leads_gone=gone)
+        return observations
+
     def rows(self, state: ConversationState) -> dict[str, Row]:
         """The rows of a conversation, also of one that was only read from the store."""
         if not state.routes:
@@ -392,7 +413,9 @@ class Observation(Record, frozen=True, kw_only=True):
     one that it ``replaces``. ``retracted`` are those that no longer hold, with the reason.
     ``late`` are the ids of earlier messages of the conversation that are read otherwise since. ``is_new`` is False for
     a message that was there already, word for word. ``constraints``: for each hard constraint whose words a new message
-    has, what a judge that answers second questions says of it; a ``yes`` is a violation.
+    has, what a judge that answers second questions says of it; a ``yes`` is a violation. ``leads`` are those from exact
+    words (requests of one speaker that are rare together) that are new or grew, with no rank, since ranks need a whole
+    corpus; ``leads_gone`` are the ids of those that no longer hold. Leads from what is counted need an audit.
     """
 
     message: Message
@@ -403,6 +426,8 @@ class Observation(Record, frozen=True, kw_only=True):
     late: tuple[str, ...] = ()
     is_new: bool = True
     constraints: tuple[Confirmed, ...] = ()
+    leads: tuple[Lead, ...] = ()
+    leads_gone: tuple[str, ...] = ()
 
 
 Pair = tuple[str, str]  # agent, target

@@ -17,7 +17,7 @@ from undersong.core.batches import batches
 from undersong.errors import InputError, JudgeError, RecordError, UsageError
 from undersong.formats import Format, detect
 from undersong.formats.sources import TextSource
-from undersong.models import Confirmed, Conversation, Emerging, Finding, Message, Problem, RetractedFinding, Row
+from undersong.models import Confirmed, Conversation, Emerging, Finding, Lead, Message, Problem, RetractedFinding, Row
 from undersong.monitor import Observation, SyncMonitor
 from undersong.monitor.incremental_ingest import IncrementalIngest
 from undersong.patterns.live import Changes, LiveDetector
@@ -119,13 +119,16 @@ class WatchUpdate(NamedTuple):
     """Findings that are new or other than they were, and those that no longer hold, with the reason.
 
     ``emerging`` are warnings of sequences that have come a stage further; they are no findings. ``constraints`` are
-    messages with words of a hard constraint, with what a judge says of these.
+    messages with words of a hard constraint, with what a judge says of these. ``leads`` are those from exact words that
+    are new or grew, ``leads_gone`` the ids of those that no longer hold.
     """
 
     findings: tuple[Finding, ...] = ()
     retracted: tuple[RetractedFinding, ...] = ()
     emerging: tuple[Emerging, ...] = ()
     constraints: tuple[tuple[Message, Confirmed], ...] = ()
+    leads: tuple[Lead, ...] = ()
+    leads_gone: tuple[str, ...] = ()
 
 
 def watch_messages(
@@ -206,7 +209,9 @@ def _update_of(observations: Sequence[Observation]) -> WatchUpdate:
     findings = tuple(finding for each in observations for finding in each.found)
     retracted = tuple(gone for each in observations for gone in each.retracted)
     constraints = tuple((each.message, answer) for each in observations for answer in each.constraints)
-    return WatchUpdate(findings, retracted, constraints=constraints)
+    leads = tuple(lead for each in observations for lead in each.leads)
+    leads_gone = tuple(name for each in observations for name in each.leads_gone)
+    return WatchUpdate(findings, retracted, constraints=constraints, leads=leads, leads_gone=leads_gone)
 
 
 def _failed(failure: JudgeError | None) -> Iterator[Problem]:

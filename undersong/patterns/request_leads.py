@@ -25,24 +25,27 @@ def all_leads(
     sessions: Iterable[SessionVerdict],
 ) -> tuple[Lead, ...]:
     """Every lead of a run, best first: those from exact words, then every agent with enough messages (``leads_of``)."""
-    leads = [*(lead for session in sessions for lead in request_leads(session)), *leads_of(rows, findings, bands)]
+    leads = [
+        *(lead for session in sessions for lead in request_leads(session.conversation, session.moments)),
+        *leads_of(rows, findings, bands),
+    ]
     leads.sort(key=lambda lead: (-lead.score, lead.agent, lead.conversation or ""))
     return tuple(msgspec.structs.replace(lead, rank=place) for place, lead in enumerate(leads, 1))
 
 
-def request_leads(session: SessionVerdict) -> Iterator[Lead]:
-    """A lead for each speaker of a session whose requests are noted, who asks most kinds of things first; no ranks.
+def request_leads(conversation: str, moments: Iterable[Moment]) -> Iterator[Lead]:
+    """A lead for each speaker of a conversation whose requests are noted, most kinds of things first; with no rank.
 
     They need the messages of this conversation alone, so that they can be named while it goes on.
     """
-    for agent, own in requests_of_speakers(session):
-        yield _lead(session.conversation, agent, own)
+    for agent, own in requests_of_speakers(moments):
+        yield _lead(conversation, agent, own)
 
 
-def requests_of_speakers(session: SessionVerdict) -> Iterator[tuple[str, list[Moment]]]:
-    """The noted requests of each speaker of a session, gravest first; who asks most kinds of things comes first."""
+def requests_of_speakers(moments: Iterable[Moment]) -> Iterator[tuple[str, list[Moment]]]:
+    """The noted requests of each speaker, gravest first; who asks most kinds of things comes first."""
     speakers: dict[str, list[Moment]] = {}
-    for moment in session.moments:
+    for moment in moments:
         if moment.code == REQUEST and moment.quotes:
             speakers.setdefault(moment.agent, []).append(moment)
     for agent, own in sorted(speakers.items(), key=lambda item: -_kinds(item[1])):

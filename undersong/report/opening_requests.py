@@ -26,7 +26,7 @@ class RequestsTogether(NamedTuple):
 def requests_together(case: Case) -> Iterator[RequestsTogether]:
     """Every speaker whose requests are noted, in the order of the sessions, who asks most kinds of things first."""
     for session in order_sessions(case):
-        for agent, own in requests_of_speakers(session):
+        for agent, own in requests_of_speakers(session.moments):
             lead_id = request_lead_id(session.conversation, agent)
             yield RequestsTogether(session, what_is_asked(own), _lines(own, session), lead_id)
 

@@ -85,14 +85,13 @@ def session_verdict(
     )
     deductions = sorted((one for each in results.values() for one in each.deductions), key=lambda one: one.position)
     context = tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context)))
-    profile = profile or ("coding" if "code_heavy" in context else profile_of(conversation))
+    profile = profile or _profile(conversation, context)
     moments = _moments(conversation, scans, transcript, rows, results, deductions, context, profile)
     if not all_labels:
         messages = {message.id: message for message in conversation.messages}
         moments = tuple(_consistent(tuple(measured_labels(moments, messages, profile))))
     moments = (*moments, *orders_to_models(transcript), *orders_to_agents(transcript, profile))
-    if profile != "coding":
-        moments = (*moments, *requests(transcript))
+    moments = (*moments, *request_moments(conversation, context, profile))
     turns = () if all(each.absent for each in results.values()) else _turns(conversation, deductions, config)
     score = turns[-1][1] if turns else None
     judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")
@@ -118,6 +117,22 @@ def session_verdict(
         project=project_of(conversation),
         **_ledger(conversation.source_format, transcript, history, deductions, results[MECHANISM]),
     )
+
+
+def request_moments(
+    conversation: Conversation, context: Sequence[str], profile: Profile | None = None
+) -> tuple[Moment, ...]:
+    """The requests that are worth a look together; they need these messages alone, so that they can be noted live.
+
+    ``context`` are the words of the thread's scan for what kind of talk it is.
+    """
+    if (profile or _profile(conversation, (*context, *conversation.context))) == "coding":
+        return ()
+    return tuple(requests(conversation.messages))
+
+
+def _profile(conversation: Conversation, context: Sequence[str]) -> Profile:
+    return "coding" if "code_heavy" in context else profile_of(conversation)
 
 
 def with_ledger(verdict: SessionVerdict, conversation: Conversation, scans: Sequence[Scan]) -> SessionVerdict:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 
 from undersong.datafiles.verdict_config import RequestKind, pattern, requests_config
 from undersong.models import Message, Moment
 from undersong.models.verdict import REQUEST
 from undersong.verdict.claims import sentence
 from undersong.verdict.required_words import ExpressionFilter
-from undersong.verdict.transcript import Transcript, moment, quote
+from undersong.verdict.transcript import moment, quote
 
 Place = tuple[int, int]
 Asked = dict[str, list[tuple[Message, Place]]]  # kind → the messages with their first place of it
@@ -19,18 +19,18 @@ FLAGS = re.IGNORECASE | re.MULTILINE
 NOT_PEOPLE = frozenset({"system", "tool"})
 
 
-def requests(transcript: Transcript) -> Iterator[Moment]:
+def requests(every: Sequence[Message]) -> Iterator[Moment]:
     """One noted turn for each message with a request of a speaker whose requests together are worth a look.
 
     Worth a look are those of at least two kinds that are not weak, one of them grave, in at least two messages
     (``requests.yaml``). What the user asks of an assistant is no request between people, and is left out.
     """
-    is_assisted = any(turn.message.role == "assistant" for turn in transcript.turns)
+    spoken = [message for message in every if message.branch is None]
+    is_assisted = any(message.role == "assistant" for message in spoken)
     speakers: dict[str, list[Message]] = {}
-    for turn in transcript.turns:
-        role = turn.message.role
-        if role not in NOT_PEOPLE and not (role == "user" and is_assisted):
-            speakers.setdefault(turn.message.agent, []).append(turn.message)
+    for message in spoken:
+        if message.role not in NOT_PEOPLE and not (message.role == "user" and is_assisted):
+            speakers.setdefault(message.agent, []).append(message)
     for messages in speakers.values():
         if len(messages) >= requests_config().messages:
             yield from _noted(_asked(messages))
@@ -49,14 +49,17 @@ def _asked(messages: list[Message]) -> Asked:
 
 def _possible(messages: list[Message]) -> dict[str, list[Message]]:
     """For each kind the messages in which one of its patterns matches."""
-    expressions = _expressions()
     found_in: dict[str, list[Message]] = {}
     for message in messages:
-        text = _folded(message)
-        matched = {expressions[place][0] for place in _filter().possible(text) if expressions[place][1].search(text)}
-        for name in matched:
+        for name in _matched(_folded(message)):
             found_in.setdefault(name, []).append(message)
     return found_in
+
+
+@lru_cache(maxsize=4_096)  # a conversation that goes on is looked at again with each message
+def _matched(text: str) -> frozenset[str]:
+    expressions = _expressions()
+    return frozenset(expressions[place][0] for place in _filter().possible(text) if expressions[place][1].search(text))
 
 
 def _noted(asked: Asked) -> Iterator[Moment]:
