@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undersong.report.escape import cell, code, fenced, plain, sparkline
+from undersong.report.escape import cell, code, fenced, own_name, plain, sparkline
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,17 @@ def test_a_bar_stands_as_it_is_and_does_not_end_a_cell() -> None:
 )
 def test_a_sentence_in_markdown_is_only_a_sentence(text: str, expected: str) -> None:
     assert plain(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("agent", "conversation", "name"),
+    [
+        ("c/orion%2F7b", "c", "orion/7b"),
+        ("logs%2Fc/100%25", "logs/c", "100%"),
+        ("c/kira", "c", "kira"),
+        ("orion/7b", "c", "orion/7b"),
+        ("a%2Fb", "c", "a%2Fb"),
+    ],
+)
+def test_a_name_inside_its_conversation_is_as_it_was_written_there(agent: str, conversation: str, name: str) -> None:
+    assert own_name(agent, conversation) == name

@@ -20,7 +20,7 @@ from undersong.cli.explain_names import (
 from undersong.cli.help import examples
 from undersong.cli.options import DEFAULT_STORE, echo, existing_store
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted, text_hash, turn_at
+from undersong.core.text import counted, plain_name, text_hash, turn_at
 from undersong.errors import UsageError
 from undersong.models import NEGATIVE_TRAITS, Evaluation, Message
 from undersong.report.claims_view import WORDS as STATE_WORDS
@@ -265,9 +265,9 @@ def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
     from undersong.patterns.catalog import all_rules
     from undersong.report.finding_view import RuleWords, rule_words
 
-    aim = f" towards {finding.target}" if finding.target else ""
+    aim = f" towards {plain_name(finding.target)}" if finding.target else ""
     yield f"{finding.finding_id}"
-    yield f"{finding.title}: {finding.agent}{aim}"
+    yield f"{finding.title}: {plain_name(finding.agent)}{aim}"
     strength = f"strength {finding.strength:.2f} of 1 (how clear-cut the shape is)"
     yield f"level {finding.level} (how grave it would be), {strength}"
     yield f"consistent with the rule {finding.pattern} ({finding.rule_hash[:16]}…); the reader makes the call"

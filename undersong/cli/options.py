@@ -193,6 +193,8 @@ def show_problems(problems: list[Problem] | tuple[Problem, ...]) -> None:
 
 def _problem_line(problem: Problem, others: int) -> str:
     """A problem on one line of at most WIDEST characters: of a long path the end, of a long remedy what fits."""
+    if problem.kind == "judge":
+        return _judge_lines(problem)
     more = f" (and {counted(others, 'more like it', 'more like it')})" if others else ""
     room = WIDEST - len(problem.kind) - 2 - len(more)
     where = one_line(problem.where, 4 * WIDEST)
@@ -201,6 +203,15 @@ def _problem_line(problem: Problem, others: int) -> str:
     if problem.remedy and len(line) + len(problem.remedy) + 2 <= room:
         return f"{line}{more}; {problem.remedy}"
     return f"{line}{more}"
+
+
+def _judge_lines(problem: Problem) -> str:
+    """Why a judge failed, whole: it ended the run, and names each answer to correct on a line of its own."""
+    first, *rest = (one_line(line.strip(), 4 * WIDEST) for line in problem.what.split("\n"))
+    where = f"{one_line(problem.where, 4 * WIDEST)}: " if problem.where else ""
+    return "\n  ".join((f"{where}{first}", *rest)) + (
+        f"; {one_line(problem.remedy, 4 * WIDEST)}" if problem.remedy else ""
+    )
 
 
 def exit_code(problems: list[Problem] | tuple[Problem, ...]) -> int:
