@@ -215,11 +215,13 @@ def _deductions(case: Case, *, sure: bool) -> Iterator[Point]:
 
 
 def _session_deductions(case: Case, session: SessionVerdict, *, sure: bool) -> Iterator[Point]:
-    groups: dict[tuple[str, str], list[Deduction]] = {}
+    groups: dict[tuple[str, str, str], list[Deduction]] = {}
     for deduction in session.deductions:
         if (deduction.mechanism == "false_promise") is sure:
-            groups.setdefault((deduction.mechanism, deduction.kind), []).append(deduction)
-    for (mechanism, kind), group in sorted(groups.items(), key=lambda item: -sum(d.points for d in item[1])):
+            about = _promised(session, deduction) if sure and deduction.kind != "same_hash" else ""
+            key = (deduction.mechanism, deduction.kind, about and about + deduction.episode)
+            groups.setdefault(key, []).append(deduction)
+    for (mechanism, kind, _), group in sorted(groups.items(), key=lambda item: -sum(d.points for d in item[1])):
         yield _deduction(case, session, mechanism, kind, group)
 
 
@@ -254,9 +256,10 @@ def _deduction(case: Case, session: SessionVerdict, mechanism: str, kind: str, g
 
 def _promised(session: SessionVerdict, deduction: Deduction) -> str:
     """What the message claimed, by the ledger."""
-    kinds = [each.kind for each in session.claims if each.message_id == deduction.message_id and each.state in AGAINST]
-    checked = [kind for kind in kinds if kind in CHECKED]
-    return sentences().claims[next(iter((*checked, *kinds)), "done")]
+    own = [each for each in session.claims if each.message_id == deduction.message_id and each.state in AGAINST]
+    own = [each for each in _meant(session, deduction) if each in own] or own
+    kinds = sorted((each.kind for each in own), key=lambda kind: kind not in CHECKED)
+    return sentences().claims[next(iter(kinds), "done")]
 
 
 def _of_another_check(session: SessionVerdict, deduction: Deduction) -> bool:
@@ -271,15 +274,13 @@ def _shown(quotes: Sequence[Quote]) -> str:
 
 def _claim_sentence(session: SessionVerdict, deduction: Deduction) -> str:
     """The whole sentence of a false promise, as the ledger has it."""
-    return next(
-        (
-            claim.sentence.text
-            for claim in session.claims
-            if claim.message_id == deduction.message_id
-            and any(claim.sentence.start <= each.start < claim.sentence.end for each in deduction.quotes[:1])
-        ),
-        "",
-    )
+    return next((claim.sentence.text for claim in _meant(session, deduction)), "")
+
+
+def _meant(session: SessionVerdict, deduction: Deduction) -> list[LedgerClaim]:
+    """The claims in the sentence for which points were deducted."""
+    start, own = deduction.quotes[0].start if deduction.quotes else -1, deduction.message_id
+    return [it for it in session.claims if it.message_id == own and it.sentence.start <= start < it.sentence.end]
 
 
 def _speaker(session: SessionVerdict, message_id: str) -> str:

@@ -17,7 +17,7 @@ from undersong.models.verdict import BROKEN, PART, ClaimState
 from undersong.verdict.admissions import admits_check, failing_names, failure_told
 from undersong.verdict.claims import Claim, claims_of_text, is_whole, sentence
 from undersong.verdict.projects import are_apart, named_roots, place_of, roots_of
-from undersong.verdict.shell import CheckKind, commands, toolchains
+from undersong.verdict.shell import CheckKind, check_kind, commands, toolchains
 from undersong.verdict.tool_outcomes import OutcomeState, ToolOutcome, outcome_pattern
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn
 
@@ -233,7 +233,13 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
     earlier = [
         event
         for event in everything
-        if event.may_be_of(named) and not (own and all(are_apart(event.folder, root, history.roots) for root in own))
+        if not (
+            event.outcome
+            and event.outcome.outcome.state == "failed"
+            and is_of_another_tool(turn, claim, event.outcome.outcome)
+        )
+        and event.may_be_of(named)
+        and not (own and all(are_apart(event.folder, root, history.roots) for root in own))
     ]
     recent = since_change(earlier)
     failing = _failing(turn, claim, recent)
@@ -346,6 +352,19 @@ def names_other_tests(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -
     named = tests_named(turn, claim)
     fails = any(_test_name().search(name) for name in failing_names(failed))
     return bool(named) and fails and not any(name in failed.text for name in named)
+
+
+def is_of_another_tool(turn: TranscriptTurn, claim: Claim, outcome: ToolOutcome) -> bool:
+    """Whether a claim about style meets a check of types, or one about a linter by its name a check by another one."""
+    if claim.checks not in (("lint",), ("types",)):
+        return False
+    slots, words = claims_config().slots, turn.prose[claim.start : claim.end]
+    types, linters = pattern((slots["type_checkers"],)), pattern((slots["linters"],))
+    lines = [" ".join(part) for part in commands(outcome.command) if check_kind(part)]
+    if claim.checks == ("lint",) and lines and not types.search(words) and all(map(types.search, lines)):
+        return True
+    named, ran = ({match[0].lower() for match in linters.finditer(text)} for text in (words, "\n".join(lines)))
+    return bool(named and ran) and not named & ran
 
 
 def _ran_other_files(turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent]) -> bool:

@@ -9,8 +9,9 @@ from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import claims_config
 from undersong.models import Deduction
 from undersong.verdict.admissions import admission_of, admits_failure
-from undersong.verdict.check_claims import CheckHistory, check_claims, kinds_of, names_other_tests
+from undersong.verdict.check_claims import CheckHistory, check_claims, is_of_another_tool, kinds_of, names_other_tests
 from undersong.verdict.claims import Claim, sentence
+from undersong.verdict.projects import folder_of
 from undersong.verdict.tool_outcomes import ToolOutcome, pasted
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn, deduction, quote
 
@@ -182,8 +183,10 @@ def _of_another_check(claim: Claim, failed: ToolOutcome) -> bool:
 
 
 def _names_others(turn: TranscriptTurn, claim: Claim, failed: PlacedOutcome) -> bool:
-    """Whether a claim names tests, and those that failed are others."""
-    return failed.outcome.family == "check" and bool(claim.checks) and names_other_tests(turn, claim, failed.outcome)
+    """Whether a claim names tests or a tool, and those that failed are others."""
+    if failed.outcome.family != "check" or not claim.checks:
+        return False
+    return names_other_tests(turn, claim, failed.outcome) or is_of_another_tool(turn, claim, failed.outcome)
 
 
 def _contradicts(transcript: Transcript, failed: PlacedOutcome, turn: TranscriptTurn, claim: Claim) -> bool:
@@ -288,4 +291,6 @@ def _deduction(turn: TranscriptTurn, claim: Claim, failed: PlacedOutcome, kind: 
     )
     shown = (quote(failed.turn.message, result.start, result.end),) if result.end > result.start else ()
     quotes = (quote(turn.message, claim.start, claim.end), *shown)
-    return deduction(MECHANISM, kind, turn, words, quotes, f"{turn.message.agent} {result.family} {result.key}"[:120])
+    about = " ".join((*claim.checks, *sorted(result.failed_kinds), folder_of(result.command))) or claim.kind
+    episode = f"{turn.message.agent} {result.family} {result.key} {about}"[:160]
+    return deduction(MECHANISM, kind, turn, words, quotes, episode)
