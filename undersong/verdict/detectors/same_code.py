@@ -9,9 +9,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from undersong.core.text import turn_at
-from undersong.datafiles.verdict_config import liability_config, mechanisms, pattern
+from undersong.datafiles.verdict_config import bypass_config, liability_config, mechanisms, pattern
 from undersong.models import CodeBlock, Deduction, Message, Quote
 from undersong.verdict.claims import asks_again, asks_back, claims, complains, goes_back, of_form, sentence
+from undersong.verdict.edits import edits_of
 from undersong.verdict.shell import changes_unseen
 from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn, deduction, quote
 
@@ -190,7 +191,7 @@ def _promise(
     first_repeat = next(repeated, None)
     return (
         None
-        if first_repeat is None or _announced(transcript, first_repeat.turn, turn, claim)
+        if first_repeat is None or _silences(first_repeat) or _announced(transcript, first_repeat.turn, turn, claim)
         else _deduction(turn, claim, first_repeat)
     )
 
@@ -212,6 +213,13 @@ def _claim(turn: TranscriptTurn, shown: Sequence[ShownBlock]) -> tuple[int, int]
     )
     spans = [each for each in (next(named, None), next(claimed, None)) if each]
     return min(spans, default=None)
+
+
+def _silences(shown: ShownBlock) -> bool:
+    """Whether an edit changes no code and tells a check to be silent: that is told as a way round it."""
+    calls = (call for call in shown.turn.message.tool_calls if shown.idle and call.id == shown.block.call)
+    shape = re.compile(bypass_config().silencing_lines, re.MULTILINE)
+    return any(shape.search(line) for call in calls for edit in edits_of(call) for line in edit.added)
 
 
 def _announced(transcript: Transcript, shown: TranscriptTurn, turn: TranscriptTurn, claim: tuple[int, int]) -> bool:
