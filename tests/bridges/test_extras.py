@@ -21,6 +21,16 @@ main()
 """
 
 
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the samples and a store of their audit."""
+    folder = tmp_path_factory.mktemp("audited")
+    (folder / "samples").symlink_to(SAMPLES)
+    command = [sys.executable, "-m", "undersong", "audit", "samples", "--store", "kept.db", "--out", "report"]
+    subprocess.run(command, cwd=folder, capture_output=True, check=True)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("absent", "extra", "arguments"),
     [
@@ -30,13 +40,9 @@ main()
         ("mcp", "mcp", ("mcp", "--store", "kept.db")),
     ],
 )
-def test_the_error_names_the_extra(tmp_path: Path, absent: str, extra: str, arguments: tuple[str, ...]) -> None:
-    (tmp_path / "samples").symlink_to(SAMPLES)
-    if "kept.db" in arguments:
-        command = [sys.executable, "-m", "undersong", "audit", "samples", "--store", "kept.db", "--out", "report"]
-        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+def test_the_error_names_the_extra(audited: Path, absent: str, extra: str, arguments: tuple[str, ...]) -> None:
     code = WITHOUT.format(absent=absent, arguments=arguments)
-    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    ran = subprocess.run([sys.executable, "-c", code], cwd=audited, capture_output=True, text=True, check=False)
     assert ran.returncode == 2, ran.stderr
     assert f"undersong[{extra}]" in ran.stderr
     assert "Traceback" not in ran.stderr
