@@ -6,9 +6,12 @@ import ast
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import undersong
 
@@ -55,6 +58,14 @@ def imported(path: Path) -> set[str]:
     return names - {""}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """No later test of the process has the trees of all files in its memory."""
+    yield
+    tree.cache_clear()
+
+
+@cache
 def graph() -> dict[str, set[str]]:
     """Package → the packages that it imports from; the root's modules are packages of their own."""
     edges: dict[str, set[str]] = {}
