@@ -49,6 +49,10 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     assert "– Jonas Berg, 2026-03-02 08:05 UTC: asks for money" in " ".join(points.split())
     assert [lead["kind"] for lead in ranked] == ["message"] + ["conversation"] * 20  # exact words first
     assert ranked[0]["agent"] == ranked[1]["agent"] == "c0/Jonas Berg"
+    above = sum(bool(lead["above_cut"]) for lead in ranked)
+    gated = undersong("audit", export, "--no-chance", "--fail-on", "lead")
+    assert gated.code == 1
+    assert f"--fail-on lead: {above} leads above the cut" in gated.out
     printed = undersong("leads", str(REPORT))
     assert printed.code == 0
     assert printed.out.startswith(f"1. Jonas Berg in c0\n   {ranked[0]['reason']}\n   “")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from undersong.report.order import Result
 
 F = TypeVar("F", bound=Callable[..., Any])
+LEAD = "lead"  # in place of a level: any lead above the cut
 SHOWN = 5  # sessions that a gate names
 PLURALS = {"way round a check": "ways round a check"}
 
@@ -28,7 +29,8 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
     """What a run has to hold to; None and False: not asked for.
 
     ``level`` with ``confidence`` is about findings, points taken, contradicted claims and ways round a check, or about
-    these alone (``BYPASS``); ``score`` (0-100) about every session that has one, ``unassessed`` about what could not be
+    these alone (``BYPASS``), or any lead above the cut (``LEAD``);
+    ``score`` (0-100) about every session that has one, ``unassessed`` about what could not be
     looked for.
     """
 
@@ -44,6 +46,11 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
     def _results(self, case: Case) -> Iterator[str]:
         from undersong.report.order import at_or_above
 
+        if self.level == LEAD:
+            above = sum(lead.above_cut for lead in case.leads)
+            if above:
+                yield f"--fail-on {LEAD}: {counted(above, 'lead')} above the cut"
+            return
         reaching = at_or_above(case, self.level, self.confidence) if self.level else []
         if self.level and reaching:
             yield failing_line(reaching, self.level, self.confidence)
@@ -71,8 +78,8 @@ level_option = click.option(
 )
 level_or_bypass_option = click.option(
     "--fail-on",
-    type=click.Choice((*LEVELS, BYPASS)),
-    help="Exit with 1 at a result of this level or above, or at any way round a check (bypass).",
+    type=click.Choice((*LEVELS, BYPASS, LEAD)),
+    help="Exit with 1 at a result of this level or above, at any way round a check (bypass) or lead above the cut.",
 )
 confidence_option = click.option(
     "--fail-confidence",
