@@ -97,8 +97,8 @@ def every_page(client: Client) -> list[str]:
     lead = client.get("/api/v1/leads?limit=1").json["items"][0]["id"]
     claim = client.get("/claims").text.partition('href="/claims/')[2].partition('"')[0]
     return [
-        "/", "/review", "/review?from=lead", "/review?from=claim", "/review/figures", "/review/decisions", "/findings", f"/findings/{finding}",
-        "/findings?q=garden", "/findings?q=nothinghasthisword",
+        "/", "/review", "/review?from=lead", "/review?from=claim", "/review/figures", "/review/decisions",
+        "/findings", f"/findings/{finding}", "/findings?q=garden", "/findings?q=nothinghasthisword",
         "/leads", f"/leads/{lead}", "/claims", f"/claims/{claim}", "/agents", "/agent?name=talk-00001/ada",
         "/conversations", "/conversations?q=garden", "/conversation?id=talk-00001&at=3", "/compare",
         "/compare?by=agent", "/live", "/rules", "/rules/love_bombing", "/runs",
