@@ -174,12 +174,12 @@ def test_whatsapp_in_english_german_and_spanish(tmp_path: Path) -> None:
         zipped(tmp_path / "WhatsApp Chat - Marla.zip", {"_chat.txt": ENGLISH, "00000004-PHOTO.jpg": JPEG})
     )
     assert said(english) == [
-        ("21:14", "Marla", ""), ("21:15", "Marla", "Hi! Is the room free?"),
+        ("21:15", "Marla", "Hi! Is the room free?"),
         ("21:16", "Ada", "Yes: come and see it\nbring your papers"), ("21:17", "Ada", "the kitchen"),
         ("09:00", "Marla", ""), ("09:01", "Marla", "Great, I take it"), ("09:02", "Ada", ""),
     ]  # fmt: skip
     pictures = "1 member of another ending, not read: 00000004-PHOTO.jpg"
-    assert notes(english) == {f"3 × {INSTEAD}", EDITED, ATTACHED, pictures}
+    assert notes(english) == {f"2 × {INSTEAD}", EDITED, ATTACHED, "1 × notice of the messenger, not read", pictures}
     german = outcome(zipped(tmp_path / "de.zip", {"WhatsApp Chat mit WG.txt": GERMAN}))
     assert said(german) == [
         ("21:15", "Jonas", "Wer putzt heute?"), ("21:16", "Ada", "Ich nicht: ich war gestern dran"),

@@ -192,7 +192,7 @@ def show_problems(problems: list[Problem] | tuple[Problem, ...]) -> None:
 
 
 def _problem_line(problem: Problem, others: int) -> str:
-    """A problem on one line of at most WIDEST characters: of a long path the end, of a long remedy what fits."""
+    """A problem on a line of at most WIDEST characters, of a long path its end; below it a remedy that has no room."""
     if problem.kind == "judge":
         return _judge_lines(problem)
     more = f" (and {counted(others, 'more like it', 'more like it')})" if others else ""
@@ -200,9 +200,10 @@ def _problem_line(problem: Problem, others: int) -> str:
     where = one_line(problem.where, 4 * WIDEST)
     where = where if len(where) <= WHERE else f"…{where[1 - WHERE :]}"
     line = one_line(f"{where}: {problem.what}", room)
-    if problem.remedy and len(line) + len(problem.remedy) + 2 <= room:
-        return f"{line}{more}; {problem.remedy}"
-    return f"{line}{more}"
+    remedy = one_line(problem.remedy or "", WIDEST - 2)
+    if len(line) + len(remedy) + 2 > room:
+        return f"{line}{more};\n  {remedy}"
+    return f"{line}{more}; {remedy}" if remedy else f"{line}{more}"
 
 
 def _judge_lines(problem: Problem) -> str:
