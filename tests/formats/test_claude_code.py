@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,14 @@ def test_a_file_of_bookkeeping_alone_is_no_failure_in_a_folder(tmp_path: Path) -
     assert result.problem_texts("file") == []
     assert "no message could be read as claude-code" in result.problem_texts("note")
     assert outcome(tmp_path / "a.jsonl").problem_texts("file") == ["no message could be read as claude-code"]
+
+
+def test_bookkeeping_is_passed_over_and_a_message_in_it_is_named(tmp_path: Path) -> None:
+    first = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "s", "timestamp": "2026-01-05T10:00:00Z",
+             "message": {"role": "user", "content": "hello"}}  # fmt: skip
+    plain = {"type": "file-history-snapshot", "messageId": "u1", "snapshot": {}}
+    path = tmp_path / "s.jsonl"
+    for more, notes in (({}, []), ({"message": {"content": "words"}}, ["file-history-snapshot"])):
+        path.write_text("".join(json.dumps(line) + "\n" for line in (first, plain | more)))
+        problems = outcome(path).problem_texts("note")
+        assert ["file-history-snapshot" for problem in problems if "file-history-snapshot" in problem] == notes

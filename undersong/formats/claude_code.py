@@ -126,7 +126,7 @@ def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: SkipLog) -> Non
         notes.unread(line, ref, _SUMMARY_KEYS)
         sessions.summaries[values.string(line.get("leafUuid")) or ""] = line["summary"]
         return
-    if isinstance(kind, str) and kind in _BOOKKEEPING:
+    if isinstance(kind, str) and kind in _BOOKKEEPING and "message" not in line:
         return
     if not isinstance(kind, str) or kind not in _TYPES:
         notes.add(f"line of type {str(kind)[:40]!r}, read as no message", ref)
