@@ -212,6 +212,10 @@ CLAUDE_CODE = lines(
     code_line("user", "read_deleted", deleted=True), code_line("user", "read_edited", edited=True),
     code_line("user", "read_twin", n=9), code_line("user", "read_twin2", n=9),
     code_line("user", CONTROL), code_line("user", ""),
+    {"type": "queue-operation", "operation": "enqueue", "sessionId": "s", "content": "said_text, taken back"},
+    {"type": "queue-operation", "operation": "enqueue", "sessionId": "s", "content": "read_text, as it was queued"},
+    {"type": "attachment", "sessionId": "s", "uuid": "u1", "attachment": {"type": "queued_command",
+        "prompt": [{"type": "text", "text": "read_text, as it was queued"}]}},
     *(code_line("user", f"time_{kind}", timestamp=at) for kind, at in MOMENTS.items()),
 )  # fmt: skip
 

@@ -112,3 +112,28 @@ def test_bookkeeping_is_passed_over_and_a_message_in_it_is_named(tmp_path: Path)
         path.write_text("".join(json.dumps(line) + "\n" for line in (first, plain | more)))
         problems = outcome(path).problem_texts("note")
         assert ["file-history-snapshot" for problem in problems if "file-history-snapshot" in problem] == notes
+
+
+def test_words_queued_while_the_agent_works_are_read_once_or_named(ingest: Any) -> None:
+    def queue(operation: str, content: Any = None) -> dict[str, Any]:
+        return {"type": "queue-operation", "operation": operation, "sessionId": "s", "content": content}
+
+    def taken(prompt: Any, **more: Any) -> dict[str, Any]:
+        return {"type": "attachment", "uuid": str(prompt), "sessionId": "s",
+                "attachment": {"type": "queued_command", "prompt": prompt, **more}}  # fmt: skip
+
+    rows = [
+        line("user", "1", "go on"),
+        queue("enqueue", "stop at once"), queue("remove"), taken("stop at once", origin={"kind": "human"}),
+        queue("enqueue", "first"), queue("enqueue", "second"), queue("dequeue"), line("user", "2", "first\nsecond"),
+        taken("<task-notification>done"), taken("ran", origin={"kind": "sdk"}), taken("ls", commandMode="bash"),
+        {"type": "attachment", "uuid": "9", "sessionId": "s", "attachment": {"type": "task_reminder", "prompt": "no"}},
+    ]  # fmt: skip
+    result = ingest(rows, "s.jsonl")
+    assert [message.text for message in result.only.messages if message.role == "user"] == [
+        "go on", "stop at once", "first\nsecond"
+    ]  # fmt: skip
+    assert [message.role for message in result.only.messages][-3:] == ["system"] * 3
+    assert result.problem_texts("note")[0] == "1 × line of type 'attachment', read as no message"
+    withdrawn = ingest([*rows, queue("enqueue", [{"type": "text", "text": "never mind"}]), queue("popAll")], "s.jsonl")
+    assert "1 × words that waited in the queue and that no message repeats, not read" in withdrawn.problem_texts("note")

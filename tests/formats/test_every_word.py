@@ -64,7 +64,7 @@ TABLE = (
               (*MARKS, BLOCK, HOLOGRAM, TWIN, "'same/1' has the id of another"),
               "refusal mail lower number"),
     EveryKind("claude-code", "a.jsonl", sample.CLAUDE_CODE,
-              (*MARKS, BLOCK, HOLOGRAM, said("aside"), TWIN), "refusal same"),
+              (*MARKS, BLOCK, HOLOGRAM, said("aside"), TWIN, "1 × words that waited in the queue"), "refusal same"),
     EveryKind("codex", "a.jsonl", sample.CODEX,
               (*MARKS, BLOCK, HOLOGRAM, said("base_instructions"), TWIN, "item of type 'hologram', read as no"),
               "refusal same"),

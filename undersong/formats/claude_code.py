@@ -17,7 +17,15 @@ from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Message, Role, SourceRef
 
 CLIENT = "claude-code"  # the author of what the program itself writes
-_WRAPPERS = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat: The messages below were generated")
+_WRAPPERS = (
+    "<command-",
+    "<local-command-",
+    "<bash-",
+    "<system-reminder>",
+    "<task-notification>",
+    "[SYSTEM NOTIFICATION",
+    "Caveat: The messages below were generated",
+)
 _KEYS = frozenset(
     (
         "type",
@@ -40,21 +48,25 @@ _KEYS = frozenset(
 _SUMMARY_KEYS = frozenset(("type", "summary", "leafUuid"))
 _MESSAGE_KEYS = frozenset(("id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence"))
 _BLOCKS = ("text", "tool_use", "thinking", "redacted_thinking")
+_ATTACHMENT_KEYS = frozenset(("type", "prompt", "commandMode", "origin", "timestamp", "source_uuid", "imagePasteIds"))
 _TYPES = frozenset({"user", "assistant", "system"})
-_BOOKKEEPING = frozenset({"file-history-snapshot", "queue-operation"})  # copies of files, and when words were queued
+_QUEUE = "queue-operation"  # what is typed while the agent works: enqueue, dequeue, remove, popAll
+_BOOKKEEPING = frozenset({"file-history-snapshot", _QUEUE})  # copies of files, and when words were queued
+_QUEUE_KEYS = frozenset(("type", "operation", "content", "timestamp", "sessionId", "reason"))
 
 
 def sniff(sample: FormatSample) -> bool:
     """Lines with ``sessionId`` and ``uuid``, or the program's own bookkeeping."""
     if sample.has("sessionId") and sample.any_of("uuid", "parentUuid"):
         return True
-    return sample.any_of("leafUuid") or bool(sample.values_at("type") & {"file-history-snapshot", "queue-operation"})
+    return sample.any_of("leafUuid") or bool(sample.values_at("type") & _BOOKKEEPING)
 
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per session, and one per subagent."""
     notes, sessions = SkipLog(), _Sessions(source.stem)
     yield from problems_of(records(source), lambda line, ref: _line(line, ref, sessions, notes))
+    sessions.note_unsent(notes)
     yield from sessions.conversations()
     if untitled := len(sessions.summaries) - len(sessions.titles()):
         notes.add(
@@ -76,6 +88,7 @@ class _Sessions:
         self.answers: dict[tuple[str, str], int] = {}  # (conversation, message.id) → index
         self.tools: dict[str, str] = {}  # id of a call → name of the tool
         self.roots: dict[str, str] = {}  # uuid of a line without agentId in a sidechain → its conversation
+        self.queued: dict[str, SourceRef] = {}  # words that waited for the agent → where they first stand
 
     def conversation_of(self, line: Mapping[str, Any]) -> str:
         """The session, or the subagent's own conversation below it."""
@@ -106,6 +119,18 @@ class _Sessions:
         """What the program calls each conversation, as far as its messages are here."""
         return {self.places[leaf][0]: title for leaf, title in self.summaries.items() if leaf in self.places}
 
+    def note_unsent(self, notes: SkipLog) -> None:
+        """Note queued words that no message repeats: taken back, or not yet sent when the file ended.
+
+        Queued words that are sent together are one message of several lines, so lines are compared.
+        """
+        if self.queued:
+            messages = (message for listed in self.messages.values() for message in listed)
+            sent = {line for message in messages if message.role != "assistant" for line in _lines(message.text)}
+            for text, ref in self.queued.items():
+                if not sent.issuperset(_lines(text)):
+                    notes.add("words that waited in the queue and that no message repeats, not read", ref)
+
     def conversations(self) -> Iterator[Conversation]:
         titles = self.titles()
         for key, messages in self.messages.items():
@@ -127,7 +152,11 @@ def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: SkipLog) -> Non
         sessions.summaries[values.string(line.get("leafUuid")) or ""] = line["summary"]
         return
     if isinstance(kind, str) and kind in _BOOKKEEPING and "message" not in line:
+        if kind == _QUEUE:
+            _queued(line, ref, sessions, notes)
         return
+    if (queued := line.get("attachment")) and kind == "attachment" and _is_queued_words(queued):
+        line, kind = _as_user(line, queued), "user"
     if not isinstance(kind, str) or kind not in _TYPES:
         notes.add(f"line of type {str(kind)[:40]!r}, read as no message", ref)
         return
@@ -150,6 +179,40 @@ def _line(line: Any, ref: SourceRef, sessions: _Sessions, notes: SkipLog) -> Non
         _user(line, fields, sessions, notes)
     else:
         _assistant(line, fields, sessions, notes)
+
+
+def _queued(line: Mapping[str, Any], ref: SourceRef, sessions: _Sessions, notes: SkipLog) -> None:
+    """Words that wait until the agent has time; most of them follow as a message."""
+    notes.unread(line, ref, _QUEUE_KEYS)
+    blocks = values.blocks(line.get("content"))
+    notes.odd(line.get("content"), ref)
+    notes.blocks(blocks, ref)
+    text = values.text(values.said_blocks(blocks))
+    if text and text.strip():
+        sessions.queued.setdefault(text, ref)
+
+
+def _is_queued_words(attachment: Any) -> bool:
+    """Whether a line attaches words that the agent took from the queue within its turn; no other line has them."""
+    return (
+        isinstance(attachment, dict)
+        and attachment.get("type") == "queued_command"
+        and isinstance(attachment.get("prompt"), str | list)
+    )
+
+
+def _as_user(line: Mapping[str, Any], attachment: Mapping[str, Any]) -> dict[str, Any]:
+    """The line in the form of a user's; what the program queued for itself is marked as its own."""
+    origin = attachment.get("origin")
+    is_own = isinstance(origin, dict) and origin.get("kind") not in (None, "human")
+    rest = {key: value for key, value in attachment.items() if key not in _ATTACHMENT_KEYS}
+    marks = {"isMeta": True} if is_own or attachment.get("commandMode") not in (None, "prompt") else {}
+    plain = {key: value for key, value in line.items() if key != "attachment"}
+    return plain | {"message": rest | {"content": attachment["prompt"]}} | marks
+
+
+def _lines(text: str) -> set[str]:
+    return {stripped for line in text.splitlines() if (stripped := line.strip())}
 
 
 def _system(line: Mapping[str, Any], fields: dict[str, Any], sessions: _Sessions, notes: SkipLog) -> None:
