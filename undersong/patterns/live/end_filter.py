@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from undersong.patterns.vectorized.rule_plan import plan
 from undersong.patterns.vectorized.start_filter import MatchRequirements, nfa_of
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Masks, Vectors, mask_type
 
+_Reach: TypeAlias = dict[tuple[int, int | None, bool, bool], tuple[int, B | None]]
 MANY = 8  # new rows of one timeline from which on they are not looked at one by one
 TOGETHER = 20  # rows from which on arrays give the masks of a rule sooner than its functions row by row
 
@@ -137,32 +138,50 @@ class MatchEndFilter:
         some = closing.any(axis=1)
         due = set(np.flatnonzero(np.where(asked.always, masks.inside.any(axis=1), some & asked.asks)).tolist())
         possible = some & ~asked.always & ~asked.asks & (asked.wanted & ~self._seen == 0)
+        reach: _Reach = {}
         for number in np.flatnonzero(possible).tolist():
             places = np.flatnonzero(closing[number]) + first
-            if len(places) > MANY or any(self._can_end(number, rows, place) for place in places.tolist()):
+            if len(places) > MANY or any(self._can_end(number, rows, place, reach) for place in places.tolist()):
                 due.add(number)
         return due
 
-    def _can_end(self, number: int, rows: GrowingColumns, end: int) -> bool:
-        """Whether the rows before one that closes a match, as far as one can reach, hold what each match needs."""
+    def _can_end(self, number: int, rows: GrowingColumns, end: int, reach: _Reach) -> bool:
+        """Whether the rows before one that closes a match, as far as one can reach, hold what each match needs.
+
+        ``reach`` holds what rules of the same ``within`` and ``partition_by`` have in common.
+        """
         rule, last = self._conditions.rules[number], rows.entries[end].row
-        need, by, first = _end_conditions(rule).requirements, rule.file.partition_by, _first_within(rule, rows, end)
+        need, by = _end_conditions(rule).requirements, rule.file.partition_by
+        key = end, rule.within, "conversation" in by, "target" in by
+        if key not in reach:
+            reach[key] = _reached(rows, *key)
+        first, same = reach[key]
         inside = self._inside.values[number, first : end + 1]
-        if "conversation" in by:
-            inside = inside & (rows.text("conversation")[first : end + 1] == rows.codes[last.conversation])
-        if "target" in by and last.target is not None:  # public rows are of everybody's sequences
-            targets = rows.text("target")[first : end + 1]
-            inside = inside & ((targets == rows.codes[last.target]) | (targets == UNKNOWN))
-        masks = self._bits.values[number, first : end + 1][inside]
-        if any(np.count_nonzero(masks & masks.dtype.type(kinds)) < count for kinds, count in need.needs):
-            return False
+        masks = self._bits.values[number, first : end + 1][inside if same is None else inside & same]
+        kind = masks.dtype.type
+        for kinds, count in need.needs:
+            if np.count_nonzero(masks & kind(kinds)) < count:
+                return False
         return ("target" in by and last.target is None) or _in_reach(masks.tolist(), need)
 
 
-def _first_within(rule: PatternRule, rows: GrowingColumns, end: int) -> int:
-    """The first row that may be of one match with the row at ``end``, as far as time tells."""
-    within, time = rule.within, rows.entries[end].time
-    return 0 if within is None or time is None else int(np.searchsorted(rows.times[: end + 1], time - within))
+def _reached(
+    rows: GrowingColumns, end: int, within: int | None, by_conversation: bool, by_target: bool
+) -> tuple[int, B | None]:
+    """The first row that may be of one match with the row at ``end``, as far as time tells, and which are, from it on.
+
+    None: all of them.
+    """
+    last, time = rows.entries[end].row, rows.entries[end].time
+    first = 0 if within is None or time is None else int(np.searchsorted(rows.times[: end + 1], time - within))
+    same: B | None = None
+    if by_conversation:
+        same = rows.text("conversation")[first : end + 1] == rows.codes[last.conversation]
+    if by_target and last.target is not None:  # public rows are of everybody's sequences
+        targets = rows.text("target")[first : end + 1]
+        near = (targets == rows.codes[last.target]) | (targets == UNKNOWN)
+        same = near if same is None else same & near
+    return first, same
 
 
 def _in_reach(masks: Sequence[int], need: MatchRequirements) -> bool:

@@ -221,6 +221,8 @@ class _RuleSearch:
 
 def _unique_sequences(frame: SequenceFrame, runs: I) -> I:
     """One run of each sequence that some runs belong to."""
+    if not len(runs):
+        return runs
     keys = np.stack([frame.timelines[runs], frame.conversations[runs], frame.targets[runs]], axis=1)
     return runs[np.unique(keys, axis=0, return_index=True)[1]]
 

@@ -41,7 +41,7 @@ _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "!=", "!=": "="}
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
-_PLAIN = (Both, Either, Not, Truth, Compare, OneOf, IsNull, Field, tuple)  # nodes that do no sums; a tuple: bits
+_PLAIN = frozenset({Both, Either, Not, Truth, Compare, OneOf, IsNull, Field, tuple})  # they do no sums; a tuple: bits
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply}
 _Asked: TypeAlias = Node | tuple[Node | None, ...]
 _Remembered: TypeAlias = dict[tuple[str, _Asked], Any]
@@ -139,9 +139,10 @@ class Vectors:
         Sums and products are made anew: they take eight bytes a row, and conditions on them, which stay, one.
         """
         key = what, node
-        if key in self._known:
-            return self._known[key]
-        if isinstance(node, _PLAIN):
+        values = self._known.get(key)
+        if values is not None:
+            return values
+        if type(node) in _PLAIN:
             values = work(node)  # its parts are computed in turn, and it computes no number
         else:
             with np.errstate(over="raise", divide="ignore", invalid="ignore"):
