@@ -62,6 +62,7 @@ class Outcome(NamedTuple):
 
 FAILURES = ("crash", "hang", "lost words")
 WORD = re.compile(r"[A-Za-z]{4,}")
+KEY = re.compile(r'"([^"\\]{1,80})"\s*:')
 ESCAPE = re.compile(r"\\.")  # of a JSON string: a backslash and what it escapes
 
 
@@ -165,7 +166,8 @@ def run(count: int, seed: int, folder: Path, keep: Path | None = None) -> Iterat
                 path = folder / chosen.name.replace(".telemetry", "")
                 path.write_bytes((SAMPLES / "session" / path.name).read_bytes())
             begin()
-            outcome = attempt(path, chosen.form, forced=forced, wanted=still_there(chosen, data))
+            form = chosen.form if forced else None
+            outcome = attempt(path, chosen.form, forced=forced, wanted=Wanted.of(chosen, data, form))
             if keep and outcome.verdict in FAILURES:
                 name = f"{seed}-{number}{'-forced' * forced}"
                 _put_aside(keep / name, Sample(chosen.form, chosen.name, data), outcome)
@@ -178,14 +180,64 @@ def _put_aside(folder: Path, sample: Sample, outcome: Outcome) -> None:
     print(f"{folder}: {outcome.form}: {outcome.verdict}: {outcome.detail}", flush=True)
 
 
+class Wanted(NamedTuple):
+    """The words that must be read of an input, or named: by a problem that the sample as it was does not have, or that
+    stands at their place."""
+
+    words: frozenset[str] = frozenset()
+    usual: frozenset[str] = frozenset()
+    data: bytes = b""
+
+    @classmethod
+    def of(cls, sample: Sample, data: bytes, form: str | None) -> Wanted:
+        words = still_there(sample, data)
+        return cls(words, usual_problems(sample, form), data) if words else cls()
+
+    def lost(self, words: set[str], problems: list[Problem]) -> list[str]:
+        """Those of the words that are not among ``words`` and that no problem names."""
+        lost = self.words - words
+        if not lost or not self.usual.issuperset(problem.what for problem in problems):
+            return []
+        return sorted(lost.difference(*(_words_at(self.data, problem.where) for problem in problems)))
+
+
+NOTHING = Wanted()
+
+
 @cache
-def said_in(sample: Sample) -> frozenset[str]:
-    """The words of the messages of a sample that stands in a file as they are read."""
+def usual_problems(sample: Sample, form: str | None) -> frozenset[str]:
+    """What is said of a sample as it stands in its file."""
+    return frozenset(item.what for item in _read_alone(sample, form) if isinstance(item, Problem))
+
+
+def _read_alone(sample: Sample, form: str | None = None) -> list[Conversation | Problem | InputFile]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / sample.name
         path.write_bytes(sample.data)
-        texts = [message.text for item in read([path]) if isinstance(item, Conversation) for message in item.messages]
-    return frozenset(WORD.findall("\n".join(texts))) & _plain_words(sample.data)
+        return list(read([path], source_format=form))
+
+
+def _words_at(data: bytes, where: str) -> set[str]:
+    """The words at a place of an input, such as ``a.json#/turns/3`` or ``a.jsonl:4``."""
+    line, pointer = re.fullmatch(r"[^#]*?(?::(\d+))?(?:#(/.*))?", where, re.DOTALL).groups()  # type: ignore[union-attr]
+    lines = data.split(b"\n")
+    part = lines[int(line) - 1] if line and int(line) <= len(lines) else data if pointer else b""
+    try:
+        value = json.loads(part) if pointer else None
+        for step in pointer.split("/")[1:] if pointer else ():
+            value = value[int(step)] if isinstance(value, list) else value[step.replace("~1", "/").replace("~0", "~")]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return set()
+    return set(_plain_words(_dump(value) if pointer else part))
+
+
+@cache
+def said_in(sample: Sample) -> frozenset[str]:
+    """The words of the messages of a sample that stand in the file as they are read, but those that are keys, too."""
+    conversations = [item for item in _read_alone(sample) if isinstance(item, Conversation)]
+    texts = [message.text for item in conversations for message in item.messages]
+    keys = {word for key in KEY.findall(sample.data.decode("utf-8", "replace")) for word in WORD.findall(key)}
+    return (frozenset(WORD.findall("\n".join(texts))) - keys) & _plain_words(sample.data)
 
 
 def still_there(sample: Sample, data: bytes) -> frozenset[str]:
@@ -219,8 +271,8 @@ def _plain_words(data: bytes) -> frozenset[str]:
     return frozenset(WORD.findall(ESCAPE.sub(" ", data.decode("utf-8", "replace"))))
 
 
-def attempt(path: Path, form: str, *, forced: bool, wanted: frozenset[str] = frozenset()) -> Outcome:
-    """Read one input to its end and check what comes out; ``wanted`` are words that must be read, or something said."""
+def attempt(path: Path, form: str, *, forced: bool, wanted: Wanted = NOTHING) -> Outcome:
+    """Read one input to its end and check what comes out."""
     started = time.perf_counter()
     try:
         with _deadline():
@@ -293,25 +345,24 @@ def _watch() -> Iterator[Callable[[], None]]:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _verdict(items: Iterator[Conversation | Problem | InputFile], wanted: frozenset[str]) -> str:
-    verdict, messages, has_problem, words = "ok", 0, False, set[str]()
+def _verdict(items: Iterator[Conversation | Problem | InputFile], wanted: Wanted) -> str:
+    verdict, messages, problems, words = "ok", 0, list[Problem](), set[str]()
     for item in items:
         encoded = ESCAPE.sub(" ", encode(item).decode())
-        if wanted and isinstance(item, Conversation):
+        if wanted.words and isinstance(item, Conversation):
             words.update(WORD.findall(encoded))
         if isinstance(item, Conversation):
             _check(item)
             messages += len(item.messages)
         elif isinstance(item, Problem):
-            has_problem = True
+            problems.append(item)
             if item.kind == "file":
                 verdict = "file error"
             elif item.kind == "record" and verdict == "ok":
                 verdict = "problems"
-    if not messages and not has_problem:
+    if not messages and not problems:
         raise AssertionError("nothing was read and nothing was said")
-    lost = sorted(wanted - words)
-    if lost and not has_problem:
+    if lost := wanted.lost(words, problems):
         raise LostWordsError(f"neither read nor said: {', '.join(lost[:8])}")
     return verdict
 

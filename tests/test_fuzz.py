@@ -58,3 +58,16 @@ def test_an_escape_of_json_is_no_part_of_a_word(fuzz: ModuleType) -> None:
     sample = next(each for each in fuzz.samples() if each.name == "agent-a7.jsonl")
     assert "failing" in fuzz.still_there(sample, sample.data)
     assert "failing" not in fuzz.still_there(sample, sample.data.replace(b"failing", b"\\failing"))  # a form feed
+
+
+def test_a_problem_that_a_sample_always_has_names_no_lost_word(fuzz: ModuleType, tmp_path: Path) -> None:
+    sample = next(each for each in fuzz.samples() if each.name == "agent.jsonl")
+    (tmp_path / sample.name).write_bytes(sample.data)
+    problems = [item for item in fuzz.read([tmp_path / sample.name]) if isinstance(item, fuzz.Problem)]
+    wanted = fuzz.Wanted.of(sample, sample.data, None)
+    assert problems
+    assert "tide" in wanted.words
+    assert wanted.lost(set(wanted.words), problems) == []
+    assert "tide" in wanted.lost(set(wanted.words) - {"tide"}, problems)
+    there = fuzz.Problem(what=problems[0].what, where="agent.jsonl:2")
+    assert wanted.lost(set(wanted.words) - {"tide"}, [there]) == []

@@ -213,16 +213,47 @@ REPEATED = (
     ("inspect/harbour.json", '"input": "When is high tide?"', '"input": "When is low water?"', OTHER),
     ("claude/conversations.json", '"text": "Not outdoors."', '"text": "Not in the yard."', OTHER),
     ("braintrust/logs.jsonl", '"output": "In the shed."', '"output": "In the attic."', OTHER),
+    ("copilot/chat.json", '"toolCallRounds"', '"calls": ["The edit."], "toolCallRounds"', "words under 'calls'"),
+    (
+        "cursor/agent.jsonl",
+        '"result": {"failure"',
+        '"results": {"failure"',
+        "words under 'results'",
+    ),
+    ("inspect/harbour.json", '"message": "no such pier"', '"message": "the pier is gone"', OTHER),
+    ("openhands/events.json", '"final_thought"', '"last_thought"', "words under 'last_thought'"),
+    (
+        "sweagent/quay__tide-7.traj",
+        '"thought": "I take one off."',
+        '"thought": "user"',
+        "response with other words than its thought and action",
+    ),
+    ("telegram/result.json", '"type": "plain", "text": "did', '"type": "plain", "text": "Why did', OTHER),
+    ("telegram/result.json", '"bold", "text"', '"bold", "words"', "words under 'words'"),
+    ("discord/lantern.json", '"embeds": []', '"embeds": "The lantern is out."', "words under 'embeds'"),
+    ("gemini/MyActivity.json", '"html": "', '"markup": "', "words under 'markup'"),
+    (
+        "slack/harbour-crew/2026-03-03.json",
+        '"text": "me, at',
+        '"blocks": [{"text": "Not me."}], "text": "me, at',
+        OTHER,
+    ),
 )
 
 
-@pytest.mark.parametrize(("path", "old", "new", "note"), REPEATED, ids=[case[0] for case in REPEATED])
+@pytest.mark.parametrize(("path", "old", "new", "note"), REPEATED, ids=[f"{case[0]}-{case[3]}" for case in REPEATED])
 def test_words_that_no_message_has_are_noted(path: str, old: str, new: str, note: str, tmp_path: Path) -> None:
     assert note not in str(outcome(SAMPLES / path).problems)
     assert f"1 × {note}, not read" in _changed(path, old, new, tmp_path).problem_texts("note")
 
 
 READ = (
+    (
+        "slack/harbour-crew/2026-03-03.json",
+        '"text": "me, at nine. he knows that."',
+        '"blocks": [{"elements": [{"text": "me, at "}, {"type": "emoji", "name": "nine"}, {"text": "ten &gt; nine"}]}]',
+        "me, at ten > nine",
+    ),
     ("cursor/agent.jsonl", '"subtype": "completed", "call_id": "c2"', '"subtype": "", "call_id": "c2"', "8 passed"),
     ("sweagent/quay__tide-7.traj", '"thought": "I take one off.",', "", "I take one off"),
     (

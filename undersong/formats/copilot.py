@@ -30,6 +30,8 @@ _PART_KEYS = frozenset(
     ("kind", "value", "content", "uris", "supportThemeIcons", "supportHtml", "baseUri", "vulnerabilities")
 )
 _RESULT_KEYS = frozenset(("metadata", "errorDetails", "details", "usage", "nextQuestion"))
+_METADATA_KEYS = frozenset(("toolCallRounds", "toolCallResults", "codeBlocks", "cacheKey"))
+_ROUND_KEYS = frozenset(("id", "response", "thinking", "toolCalls", "toolInputRetry", "statefulMarker", "timestamp"))
 UNTOLD = "result of a call that is not told, not read"
 _TEXT = (None, "markdownContent", "markdownVuln")  # a tuple: a kind may be anything
 
@@ -81,6 +83,9 @@ def _request(log: AgentLog, request: Any, ref: SourceRef, notes: SkipLog) -> Non
     notes.unread(result, ref, _RESULT_KEYS)
     notes.no_object(request, ref, "result")
     metadata = as_object(result.get("metadata"))
+    notes.unread(metadata, ref, _METADATA_KEYS)
+    notes.no_object(result, ref, "metadata")
+    notes.no_object(metadata, ref, "toolCallResults")
     listed = metadata.get("toolCallRounds")
     rounds = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     if missing := (len(listed) if isinstance(listed, list) else int(bool(listed))) - len(rounds):
@@ -119,7 +124,9 @@ def _rounds(
     """Each round of an agent: what it said, what it called, what came back."""
     unclaimed = set(results)
     for step in rounds:
-        log.think(as_object(step.get("thinking")).get("text"))
+        notes.unread(step, ref, _ROUND_KEYS)
+        notes.no_object(step, ref, "thinking")
+        log.think(values.text(as_object(step.get("thinking")).get("text")))
         calls = notes.calls(step.get("toolCalls"), values.tool_call, ref)
         text = values.string(step.get("response")) or ""
         if text or calls:

@@ -24,6 +24,11 @@ from undersong.models import SourceRef, ToolCall, ToolResult
 
 _EXPORTED = re.compile(r"_Exported on [^\n]{1,120} from Cursor \([^)\n]{1,40}\)_")
 _SUFFIX = "ToolCall"
+_READ = ("user", "assistant", "thinking", "tool_call")  # a tuple: a type may be anything
+_KEYS = frozenset(
+    ("type", "subtype", "session_id", "call_id", "model_call_id", "message", "tool_call", "text", "timestamp_ms")
+)
+_CALL_KEYS = frozenset(("name", "args", "arguments", "result"))
 
 
 def sniff(sample: FormatSample) -> bool:
@@ -97,6 +102,8 @@ class _CursorStream:
         if not isinstance(line, dict):
             raise RecordError("a line that is not an object")
         session, kind = values.name(line.get("session_id")) or self.stem, line.get("type")
+        if kind in _READ:
+            self.notes.unread(line, ref, _KEYS)
         log = self.logs.setdefault(session, AgentLog(session))
         if kind in ("user", "assistant"):
             message = line.get("message")
@@ -131,6 +138,8 @@ class _CursorStream:
         inner = wrapper[key] if isinstance(wrapper, dict) and isinstance(wrapper.get(key), dict) else None
         if inner is None:
             raise RecordError("a call without its tool")
+        self.notes.unread(inner, ref, _CALL_KEYS)
+        self.notes.no_object(inner, ref, "result")
         call_id = values.name(line.get("call_id"))
         if line.get("subtype") != "completed" and "result" not in inner:
             name = values.name(inner.get("name")) if key == "function" else key.removesuffix(_SUFFIX)

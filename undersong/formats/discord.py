@@ -13,6 +13,7 @@ from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
 from undersong.models import Conversation, Message, SourceRef
 
+_LISTS = ("attachments", "embeds", "stickers", "reactions", "mentions")
 SPOKEN = ("Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19")
 
 
@@ -59,6 +60,8 @@ def _message(value: Any, ref: SourceRef, key: str, notes: SkipLog) -> Iterator[M
     for name in ("attachments", "embeds", "stickers"):
         if isinstance(value.get(name), list) and value[name]:
             notes.add(f"{name}, not read", ref, len(value[name]))
+    notes.unread({name: value.get(name) for name in _LISTS if not isinstance(value.get(name), list)}, ref, frozenset())
+    notes.no_object(value, ref, "reference")
     author = value.get("author")
     own_name = author if isinstance(author, dict) else {}
     reference = value.get("reference")

@@ -85,7 +85,7 @@ def _activity(record: JsonRecord, notes: SkipLog) -> Activity | Problem | None:
     if not _is_gemini(str(value.get("header"))):
         notes.add("activity of another product, not read", ref)
         return None
-    answer = "\n\n".join(_answers(value.get("safeHtmlItem")))
+    answer = "\n\n".join(_answers(value.get("safeHtmlItem"), ref, notes))
     if not answer and not title.startswith(PROMPT):
         notes.add("activity that is no prompt, not read", ref)
         return None
@@ -98,9 +98,11 @@ def _activity(record: JsonRecord, notes: SkipLog) -> Activity | Problem | None:
     return Activity(title.removeprefix(PROMPT), answer, time, ref)
 
 
-def _answers(items: Any) -> Iterator[str]:
-    for item in items if isinstance(items, list) else ():
+def _answers(items: Any, ref: SourceRef, notes: SkipLog) -> Iterator[str]:
+    for item in items if isinstance(items, list) else [items]:
         html = item.get("html") if isinstance(item, dict) else None
+        notes.unread(item if isinstance(item, dict) else {"safeHtmlItem": item}, ref, frozenset(("html",)))
+        notes.odd(html, ref)
         if isinstance(html, str) and (text := _text(html)):
             yield text
 

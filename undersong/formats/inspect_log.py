@@ -83,7 +83,7 @@ def _log(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
     yield from problems_of(
         elements(listed, ref, "messages"), lambda item, place: messages.append(_message(item, key, model, place, notes))
     )
-    _note_others(value.get("input"), output, messages, ref, notes)
+    _note_others(value, output, messages, ref, notes)
     if messages:
         yield Conversation(
             id=key,
@@ -98,9 +98,14 @@ def _log(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]:
         notes.add(values.EMPTY, ref)
 
 
-def _note_others(asked: Any, output: dict[str, Any], messages: list[Message], ref: SourceRef, notes: SkipLog) -> None:
-    """Note a question or answer of a sample that its messages do not have."""
-    repeats = Repeats()
+def _note_others(
+    value: dict[str, Any], output: dict[str, Any], messages: list[Message], ref: SourceRef, notes: SkipLog
+) -> None:
+    """Note a question, an answer or an error of a tool that the messages of a sample do not have."""
+    repeats, asked = Repeats(), value.get("input")
+    for item in value["messages"]:
+        error = item.get("error") if isinstance(item, dict) else None
+        repeats.add(error.get("message") if isinstance(error, dict) else error, inside(ref, "messages"))
     for item in asked if isinstance(asked, list) else [asked]:
         repeats.add(item.get("content") if isinstance(item, dict) else item, inside(ref, "input"))
     choices = output.get("choices")

@@ -48,6 +48,18 @@ _KEYS = frozenset(
         "thinking_blocks",
     )
 )  # message and the metadata repeat what args or content say
+_WORD_KEYS = frozenset(
+    (
+        "content",
+        "image_urls",
+        "file_urls",
+        "wait_for_response",
+        "security_risk",
+        "thought",
+        "final_thought",
+        "task_completed",
+    )
+)  # fmt: skip  of the actions that are words and no call
 _SILENT = frozenset({"system", "recall", "change_agent_state", "null", "condensation", "state"})
 
 
@@ -111,7 +123,12 @@ class _EventLog:
     def _action(self, event: Mapping[str, Any], ref: SourceRef) -> None:
         kind, args = event["action"], as_object(event.get("args"))
         time, call_id = self.notes.time(event.get("timestamp"), ref), values.name(event.get("id"))
-        thought = values.string(args.get("thought")) or ""
+        thought = values.text(args.get("thought")) or ""
+        self.notes.odd(args.get("thought"), ref)
+        self.notes.no_object(event, ref, "args")
+        if kind in ("message", "think", "finish"):
+            self.notes.unread(args, ref, _WORD_KEYS)
+            self.notes.odd(args.get("final_thought"), ref)
         if kind == "message":
             role = "user" if event.get("source") == "user" else "assistant"
             self.notes.odd(args.get("content"), ref)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import decode, problems_of, records
+from undersong.formats.repeats import Repeats
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog
@@ -38,7 +39,7 @@ _KEYS = frozenset(
         "bot_profile",
         "team",
     )
-)  # blocks repeat the text
+)  # blocks repeat the text, or have it alone
 SPOKEN = frozenset(("", "bot_message", "thread_broadcast", "me_message", "file_comment", "file_share"))
 _MENTION = re.compile(r"<@(\w+)(?:\|([^<>]+))?>")
 _LINK = re.compile(r"<(?:[#!]\w+\|([^<>|]+)|((?:https?|mailto):[^<>|]+)(?:\|([^<>]+))?)>")
@@ -73,8 +74,9 @@ def read(source: TextSource) -> Iterator[Item]:
     names = dict(pair for row in rows if (pair := _named(row))) | _listed(source, f"{root}/users.json", _people)
     members = _listed(source, f"{root}/dms.json", _members).get(key, ())
     title = ", ".join(names.get(member, member) for member in members) or f"#{key}"
-    messages = list[Message]()
-    yield from problems_of(rows, lambda value, ref: messages.extend(_message(value, ref, key, names, notes)))
+    messages, blocks = list[Message](), Repeats()
+    yield from problems_of(rows, lambda value, ref: messages.extend(_message(value, ref, key, names, notes, blocks)))
+    blocks.note_others(messages, notes)
     if messages:
         yield Conversation(id=key, source_format="slack", messages=tuple(messages), title=title, source_ref=ref)
     yield from notes.problems()
@@ -125,19 +127,24 @@ def _shown(profile: dict[str, Any]) -> str | None:
     )
 
 
-def _message(value: Any, ref: SourceRef, key: str, names: dict[str, str], notes: SkipLog) -> Iterator[Message]:
+def _message(
+    value: Any, ref: SourceRef, key: str, names: dict[str, str], notes: SkipLog, blocks: Repeats
+) -> Iterator[Message]:
     """A message of a person or bot; nothing for what Slack itself says, which is noted."""
     if not isinstance(value, dict):
         raise RecordError("a message that is not an object")
     if value.get("type") != "message" or str(value.get("subtype") or "") not in SPOKEN:
         notes.add("notice of Slack (joined, topic, deleted), not read", ref)
         return
+    shown = _plain(_block_text(value.get("blocks")), names)
     text = values.string(value.get("text")) or ""
+    if text:
+        blocks.add(shown, ref)
     if isinstance(value.get("files"), list) and value["files"]:
         notes.add("attached file, not read", ref, len(value["files"]))
     elif value.get("files"):
         notes.add("attached file, not read", ref)
-    elif not text and not value.get("attachments"):
+    elif not text and not shown and not value.get("attachments"):
         raise RecordError("a message without text")
     notes.marks(value, ref)
     notes.unread(value, ref, _KEYS)
@@ -153,11 +160,31 @@ def _message(value: Any, ref: SourceRef, key: str, names: dict[str, str], notes:
         position=-1,
         author=author or NOBODY,
         role="agent" if is_bot else "participant",
-        text=_plain(text, names),
+        text=_plain(text, names) or shown,
         time=notes.time(value.get("ts"), ref),
         reply_to=thread if thread != value.get("ts") else None,
         source_ref=ref,
     )
+
+
+def _block_text(blocks: Any) -> str:
+    """The words of blocks: each string under a key ``text``, those of one block in one line."""
+    if not isinstance(blocks, list):
+        return ""
+    return "\n".join(line for block in blocks if (line := "".join(_leaves(block)).strip()))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """The strings under a key ``text``, in their order."""
+    stack = [value]
+    while stack:
+        inner = stack.pop()
+        if isinstance(inner, dict):
+            if isinstance(inner.get("text"), str):
+                yield inner["text"]
+            stack += reversed([more for more in inner.values() if isinstance(more, dict | list)])
+        elif isinstance(inner, list):
+            stack += reversed(inner)
 
 
 def _plain(text: str, names: dict[str, str]) -> str:

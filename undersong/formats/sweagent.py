@@ -7,6 +7,7 @@ lists steps with ``response``, ``thought``, ``action`` and ``observation``; the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ from undersong.formats.values import SkipLog, inside
 from undersong.models import Problem, SourceRef, ToolCall, ToolResult
 
 EDITORS = {"str_replace_editor": 2, "edit_anthropic": 2, "edit": 0, "create": 1, "insert": 0}  # words before the rest
+_WORD = re.compile(r"\w+")
+_FRAME = ("DISCUSSION", "COMMAND", "THOUGHT", "ACTION")  # headings of a response
 VIEWERS = frozenset({"open", "goto", "scroll_up", "scroll_down", "search_file", "search_dir", "find_file"})
 
 
@@ -102,6 +105,8 @@ def _step(log: AgentLog, step: Any, ref: SourceRef, notes: SkipLog) -> None:
     calls = (_call(action, call_id),) if action.strip() else ()
     if calls and step.get("thought") and values.text(step["thought"]) is None:
         notes.add("thought that is no text, not read", ref)
+    elif not _repeats(values.text(step.get("response")) or "", thought, action):
+        notes.add("response with other words than its thought and action, not read", inside(ref, "response"))
     if not thought and not calls:
         raise RecordError("a step without a thought and an action")
     log.say("assistant", thought, ref, calls=calls)
@@ -110,6 +115,12 @@ def _step(log: AgentLog, step: Any, ref: SourceRef, notes: SkipLog) -> None:
         log.answer(result, inside(ref, "observation"))
     elif values.printed(step.get("observation")).strip():
         notes.add("output of a step without an action, not read", inside(ref, "observation"))
+
+
+def _repeats(response: str, thought: str, action: str) -> bool:
+    """Whether a response has no words but those of the thought and the action that were taken from it."""
+    words = {*_FRAME, *_WORD.findall(thought), *_WORD.findall(action)}
+    return response.strip() == thought.strip() or words.issuperset(_WORD.findall(response))
 
 
 def _call(action: str, call_id: str) -> ToolCall:

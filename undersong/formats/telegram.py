@@ -12,6 +12,7 @@ from typing import Any
 from undersong.errors import RecordError
 from undersong.formats import Item, values
 from undersong.formats.json_stream import JsonRecord, elements, problems_of, records
+from undersong.formats.repeats import Repeats
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
 from undersong.formats.values import SkipLog, inside
@@ -33,6 +34,7 @@ _KEYS = frozenset(
     ("id", "type", "date", "date_unixtime", "from", "from_id", "text", "text_entities", "reply_to_message_id",
      "forwarded_from", "reactions", "edited_unixtime", *_MEDIA)
 )  # fmt: skip
+_PART_KEYS = frozenset(("type", "text", "href", "user_id", "language", "document_id", "collapsed"))
 _CHAT_KEYS = frozenset(("id", "name", "type", "messages"))
 _ACCOUNT = re.compile(r'"(?:left_)?chats"\s*:')
 _ID = re.compile(r'"id"\s*:\s*(-?\d{1,20})')
@@ -97,15 +99,16 @@ def _account(record: JsonRecord, notes: SkipLog) -> Iterator[Item]:
 def _conversation(
     items: Any, key: str, title: str | None, ref: SourceRef, notes: SkipLog
 ) -> Iterator[Item]:  # fmt: skip
-    messages = list[Message]()
-    yield from problems_of(items, lambda value, place: messages.extend(_message(value, place, key, notes)))
+    messages, entities = list[Message](), Repeats()
+    yield from problems_of(items, lambda value, place: messages.extend(_message(value, place, key, notes, entities)))
+    entities.note_others(messages, notes)
     if messages:
         yield Conversation(id=key, source_format="telegram", messages=tuple(messages), title=title, source_ref=ref)
     else:
         notes.add(values.EMPTY, ref)
 
 
-def _message(value: Any, ref: SourceRef, key: str, notes: SkipLog) -> Iterator[Message]:
+def _message(value: Any, ref: SourceRef, key: str, notes: SkipLog, entities: Repeats) -> Iterator[Message]:
     """A message of a person; nothing for what Telegram itself says, which is noted."""
     if not isinstance(value, dict):
         raise RecordError("a message that is not an object")
@@ -118,6 +121,10 @@ def _message(value: Any, ref: SourceRef, key: str, notes: SkipLog) -> Iterator[M
     if text is None:
         raise RecordError("a message without text")
     notes.odd(value["text"], ref)
+    notes.blocks(value["text"], ref)
+    for part in values.blocks(value["text"]):
+        notes.unread(part, ref, _PART_KEYS)
+    entities.add(_text(value.get("text_entities")), inside(ref, "text_entities"))
     if any(value.get(name) for name in _MEDIA):
         notes.add("picture, recording or other attachment, not read", ref)
     forwarded = values.string(value.get("forwarded_from"))
