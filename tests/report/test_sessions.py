@@ -10,7 +10,9 @@ import msgspec
 
 from tests.report.conftest import CODE, messages, quote, row, with_moments
 from tests.report.pages import written
-from undersong.models import Case, Deduction, Deference, Loop, Row, SessionVerdict
+from undersong.models import Bypass, Case, Deduction, Deference, Loop, Row, SessionVerdict
+from undersong.report.claims_view import against
+from undersong.report.order import order_sessions
 
 Make = Callable[..., tuple[Case, list[Row]]]
 
@@ -18,6 +20,16 @@ Make = Callable[..., tuple[Case, list[Row]]]
 def test_sessions_come_worst_first(make_case: Make, tmp_path: Path) -> None:
     _, _, markdown, _ = written(*make_case(), tmp_path / "out")
     assert re.findall(r"### Conversation `(\w+)`", markdown) == ["work", "forum", "quiet"]
+
+
+def test_a_way_round_a_check_speaks_against_its_session_and_puts_it_before_those_without(make_case: Make) -> None:
+    case, _ = make_case()
+    *others, quiet = case.sessions
+    skipped = Bypass(kind="skipped", message_id="m", position=1, agent="dev", explanation="Tests are skipped.")
+    noted = msgspec.structs.replace(quiet, bypasses=(skipped,))
+    calm = msgspec.structs.replace(quiet, conversation="calm")
+    ordered = order_sessions(msgspec.structs.replace(case, sessions=(*others, calm, noted)))
+    assert [(each.conversation, against(each)) for each in ordered][-2:] == [("quiet", 1), ("calm", 0)]
 
 
 def test_a_long_session_keeps_its_chart_small(tmp_path: Path) -> None:

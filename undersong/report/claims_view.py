@@ -49,9 +49,10 @@ def claim_views(verdict: SessionVerdict, citations: Citations) -> tuple[ClaimVie
 
 
 def against(verdict: SessionVerdict) -> int:
-    """How many messages of a session hold a claim that something speaks against, or had points deducted."""
-    places = {claim.message_id for claim in verdict.claims if claim.state in AGAINST}
-    return len(places | {deduction.message_id for deduction in verdict.deductions})
+    """How many messages speak against a session: contradicted or disputed claims, points, ways round a check."""
+    claims = {claim.message_id for claim in verdict.claims if claim.state in AGAINST}
+    bypasses = {bypass.message_id for bypass in verdict.bypasses}
+    return len(claims | bypasses | {deduction.message_id for deduction in verdict.deductions})
 
 
 def balance_words(sessions: Iterable[SessionVerdict]) -> str:

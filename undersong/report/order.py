@@ -25,6 +25,7 @@ from undersong.models import (
 )
 from undersong.models.finding import distinct
 from undersong.models.verdict import AGENT_ORDERS, BYPASS, ORDERS, TO_CHECK
+from undersong.report.claims_view import against
 from undersong.report.escape import own_name
 from undersong.report.narrative import TO_READ
 
@@ -98,7 +99,7 @@ def order_findings(findings: tuple[Finding, ...]) -> list[Finding]:
 
 
 def order_sessions(case: Case) -> list[SessionVerdict]:
-    """By score where there is one, then by the level and number of findings, moments to read, flags, and name.
+    """By score where there is one, the level and number of findings, what speaks against it, moments, flags, and name.
 
     Of moments, distress codes count first: they stand for what is sustained or critical; then smoking guns, then all.
     """
@@ -109,11 +110,11 @@ def order_sessions(case: Case) -> list[SessionVerdict]:
             worst[name] = max(worst.get(name, -1), LEVELS.index(finding.level))
             counts[name] += 1
 
-    def rank(session: SessionVerdict) -> tuple[int, int, int, int, int, int, int, str]:
+    def rank(session: SessionVerdict) -> tuple[int, int, int, int, int, int, int, int, str]:
         name, score = session.conversation, 100 if session.score is None else session.score
         kinds = Counter[str](each.kind for each in session.moments)
         moments = -kinds["distress"], -kinds["smoking_gun"], -sum(kinds[kind] for kind in TO_READ)
-        return score, -worst.get(name, -1), -counts[name], *moments, -len(session.flags), name
+        return score, -worst.get(name, -1), -counts[name], -against(session), *moments, -len(session.flags), name
 
     return sorted(case.sessions, key=rank)
 
@@ -126,6 +127,7 @@ def detailed_sessions(case: Case, limit: int) -> list[SessionVerdict]:
         for each in order_sessions(case)
         if len(case.sessions) <= ALL_IN_DETAIL
         or each.deductions
+        or each.bypasses
         or each.flags
         or each.moments
         or any(claim.state in TO_CHECK for claim in each.claims)
