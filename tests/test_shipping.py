@@ -13,12 +13,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 
 import undersong
 from release import package
 from tests.conftest import Undersong
+from undersong.cli import cli
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -111,15 +113,44 @@ def test_the_containerfile_holds_before_a_linter() -> None:
     assert ran(program("hadolint"), "Containerfile") == ""
 
 
+def services() -> dict[str, Any]:
+    """What `compose.yaml` starts."""
+    services: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    return services
+
+
 def test_the_container_is_unprivileged_and_the_services_are_on_loopback() -> None:
     lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
     users = [line for line in lines if line.startswith("USER ")]
     assert users == ["USER 10001"]
-    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
-    assert set(services) == {"undersong", "audit", "postgres", "neo4j"}
-    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert set(services()) == {"undersong", "audit", "pages", "graph", "postgres", "neo4j"}
+    ports = [port for service in services().values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
+    for service in services().values():
+        assert "image" in service
+        assert "build" not in service or (service["read_only"] and service["cap_drop"] == ["ALL"])
+
+
+@pytest.mark.parametrize("name", ["undersong", "audit", "pages", "graph"])
+def test_a_service_runs_a_command_that_is_here_over_the_store_of_the_audits(name: str) -> None:
+    arguments = services()[name]["command"]
+    command: click.Command | None = cli
+    while isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), arguments.pop(0))
+    assert command
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert {argument for argument in arguments if argument.startswith("--")} <= options
+    shared = services()["audit"]["command"][-1]
+    assert shared.startswith("postgresql://")
+    pages = services()["undersong"]["command"][1]
+    wanted = {
+        "undersong": (pages,),
+        "audit": (shared,),
+        "pages": (shared, pages),
+        "graph": ("bolt://neo4j:7687", shared),
+    }
+    assert set(wanted[name]) <= set(arguments)
 
 
 def test_the_files_that_people_look_for_are_there_and_their_links_lead_somewhere() -> None:
