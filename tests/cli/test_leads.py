@@ -66,6 +66,21 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     assert str(ranked[0]["reason"]) in (REPORT / "report.html").read_text()
 
 
+def test_what_is_decided_comes_last_and_says_so(undersong: Undersong, export: str) -> None:
+    undersong("audit", export, "--no-chance", "--store", "talk.db")
+    first = stored()[0]
+    said = ("review", "set", str(first["id"]), "rejected", "--reviewer", "Ana", "--store", "talk.db")
+    assert undersong(*said).code == 0
+    undersong("audit", export, "--no-chance", "--store", "talk.db")
+    last = stored()[-1]
+    assert (last["id"], last["decided"], last["score"]) == (first["id"], "rejected", first["score"])
+    assert {lead["decided"] for lead in stored()[:-1]} == {None}
+    assert [lead["rank"] for lead in stored()] == list(range(1, len(stored()) + 1))
+    assert "   Decided: rejected. What is decided comes after what is not.\n" in undersong("leads", str(REPORT)).out
+    ran = undersong("verify", str(REPORT), export)
+    assert ran.code == 0, ran.out
+
+
 def test_an_export_gives_the_leads_of_its_report(undersong: Undersong, export: str) -> None:
     undersong("audit", export, "--no-chance")
     before = sorted(path.name for path in Path().iterdir())

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
-from undersong.models import TRAITS, Finding, Lead, Message, Row
-from undersong.patterns.leads import SOURCES, lead_weights, leads_of, places_of, shown_leads, with_quotes
+from undersong.core.text import text_hash
+from undersong.models import TRAITS, Finding, Lead, Message, Review, Row, evidence_hash
+from undersong.patterns.lead_decisions import with_decisions
+from undersong.patterns.lead_quotes import with_quotes
+from undersong.patterns.leads import SOURCES, lead_weights, leads_of, places_of, shown_leads
 from undersong.rows.corpus_scales import null_bands_of
 
 SIGNALS = (*lead_weights().signals, "pushback", "points_to_help")
@@ -220,6 +224,21 @@ def test_quotes_are_the_strongest_sentences_of_those_shown() -> None:
     assert [quote.message_id for quote in first.quotes] == list(first.message_ids)
     assert all(lead.quotes == () for lead in others)
     assert places_of(first) == [("a", name) for name in first.message_ids]
+
+
+def test_what_somebody_decided_on_comes_last_until_its_words_change() -> None:
+    ranked = leads([*run_of(), *(said("kira", "z", n, 0.8) for n in range(3))])
+    first = ranked[0]
+    texts = dict.fromkeys(places_of(first), "Send it.")
+    rows = tuple((*place, text_hash(text)) for place, text in texts.items())
+    review = Review(
+        kind="lead", id=first.id, evidence=evidence_hash(rows), verdict="unsure", rows=rows,
+        at=datetime(2026, 3, 2, tzinfo=UTC),
+    )  # fmt: skip
+    *others, last = with_decisions(ranked, [review], texts)
+    assert (last.agent, last.decided, last.rank) == ("kira", "unsure", len(ranked))
+    assert [lead.agent for lead in others] == [lead.agent for lead in ranked[1:]]
+    assert with_decisions(ranked, [review], dict.fromkeys(texts, "Thanks.")) == ranked
 
 
 def test_the_weights_name_what_is_counted() -> None:

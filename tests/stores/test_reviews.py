@@ -14,7 +14,7 @@ from undersong.models import Finding, Lead, LedgerClaim, Quote, Review, encode, 
 from undersong.stores.erasure import forget
 from undersong.stores.integrity import problems
 from undersong.stores.protocol import Store
-from undersong.stores.reviewing import evidence_rows, standing, withdraw
+from undersong.stores.reviewing import evidence_rows, ordered_leads, review_of, standing, withdraw
 from undersong.stores.sqlite import SQLiteStore
 from undersong.stores.transfer import export_records, import_records, read_records
 
@@ -54,6 +54,28 @@ def test_leads_come_back_best_first_and_an_audit_replaces_those_of_its_conversat
     assert (store.lead("lead-kira"), store.lead("nobody")) == (kira, None)
     store.put_leads(["c1"], [bo])
     assert list(store.leads()) == [far, bo]
+
+
+def test_leads_that_somebody_decided_on_come_last_until_they_change(store: Store) -> None:
+    conversation = talk("Hello.", "Send it now.", "Thanks.")
+    store.put_conversation(conversation, *scans(conversation))
+    kira, bo = make_lead(score=9.0), make_lead("bo")
+    store.put_leads([], [msgspec.structs.replace(kira, decided="rejected"), bo])
+    assert list(store.leads()) == [kira, bo]  # what is decided stands in the reviews alone
+
+    def listed() -> list[tuple[str, str | None]]:
+        page = store.list_leads(limit=1)
+        items = [*page.items, *store.list_leads(after=page.next).items]
+        assert items == ordered_leads(store)
+        return [(lead.agent, lead.decided) for lead in items]
+
+    assert listed() == [("kira", None), ("bo", None)]
+    store.add_review(review_of(store, kira, "confirmed", NOON))
+    assert listed() == [("bo", None), ("kira", "confirmed")]
+    store.put_leads(
+        ["c1"], [msgspec.structs.replace(kira, message_ids=("m0", "m1", "m2"), message_conversations=("c1",) * 3)]
+    )
+    assert [lead.decided for lead in ordered_leads(store)] == [None]
 
 
 def test_claims_come_back_in_order_and_an_audit_replaces_those_of_its_conversations(store: Store) -> None:

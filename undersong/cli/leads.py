@@ -140,6 +140,8 @@ def _lines(leads: Sequence[Lead], rest: str) -> Iterator[str]:
         name = one_line(own_name(lead.agent, lead.conversation or ""), 80)
         yield f"{place}. {home}" if lead.kind == "conversation" else f"{place}. {name}{f' in {home}' if home else ''}"
         yield f"   {lead.reason}"
+        if lead.decided:
+            yield f"   {words().decided_lead.format(verdict=lead.decided)}"
         for quote in lead.quotes[:1]:
             yield f"   “{one_line(quote.text, QUOTED)}” ({one_line(quote.message_id, 80)})"
     yield f"Named above: {len(shown)} of {_ranked(leads)} that were ranked ({rest}); {TOO_FEW}. {words().look_guide}"

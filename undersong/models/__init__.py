@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from undersong.models.evaluation import Evaluation, Indicator, PanelAnswer, Quote, Reading, Route, Stance, Usage
 from undersong.models.finding import Emerging, Finding, Outcome, RetractedFinding, RuleOutcome, Why, by_pattern
-from undersong.models.lead import Lead, LeadEvidence
+from undersong.models.lead import Lead, LeadEvidence, lead_order, ranked_leads
 from undersong.models.message import (
     DIMENSIONS,
     LEVELS,
@@ -99,5 +99,6 @@ __all__ = [
     "Row", "RuleOutcome", "Scale", "Scan", "SequenceReading", "SessionVerdict", "ShapeReading", "SignalBand",
     "SignalKind", "SourceRef", "Spending", "StageReading", "Stance", "State", "Telemetry", "ThreadScan", "ThreadSignal",
     "Tier", "ToolCall", "ToolResult", "Trait", "TraitScores", "Usage", "Why", "Width", "applicable_scores",
-    "by_pattern", "decode", "encode", "evidence_hash", "in_force", "standing_review", "withdrawals",
+    "by_pattern", "decode", "encode", "evidence_hash", "in_force", "lead_order", "ranked_leads",
+    "standing_review", "withdrawals",
 ]  # fmt: skip

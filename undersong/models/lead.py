@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
+
+import msgspec
 
 from undersong.models.evaluation import Quote
 from undersong.models.message import Record
 from undersong.models.notebook import lead_html
+from undersong.models.review import ReviewVerdict
 
 
 class LeadEvidence(Record, frozen=True, kw_only=True):
@@ -27,7 +31,8 @@ class Lead(Record, frozen=True, kw_only=True):
     messages that show most of it, ``message_conversations`` the conversation of each. ``quotes`` are verbatim, and
     empty below the cut. ``score`` is a weighted sum (``leads.yaml``): 0 is like the others of the run; no probability.
     ``above_cut`` says whether it is above the cut at which precision was measured. ``kind`` ``message``: exact words in
-    these messages, such as requests that are rare together; the score of these is above all others.
+    these messages, such as requests that are rare together; the score of these is above all others. ``decided`` is the
+    latest verdict of a person on these messages, None where nobody decided, or the messages have changed since.
     """
 
     id: str
@@ -42,7 +47,19 @@ class Lead(Record, frozen=True, kw_only=True):
     evidence: tuple[LeadEvidence, ...] = ()
     score: float
     above_cut: bool = False
+    decided: ReviewVerdict | None = None
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what was counted, and the quotes."""
         return lead_html(self)
+
+
+def lead_order(lead: Lead) -> tuple[int, float, str, str]:
+    """The place of a lead in every list: those that nobody decided on first, of each the highest score first."""
+    return int(lead.decided is not None), -lead.score, lead.agent, lead.id
+
+
+def ranked_leads(leads: Iterable[Lead]) -> tuple[Lead, ...]:
+    """The leads in their order, each with its rank."""
+    ordered = sorted(leads, key=lead_order)
+    return tuple(msgspec.structs.replace(lead, rank=place) for place, lead in enumerate(ordered, 1))

@@ -13,8 +13,17 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.datafiles.yaml_loader import RULES, read
-from undersong.models import NEGATIVE_TRAITS, Finding, Lead, LeadEvidence, Message, Row, SignalBand
-from undersong.patterns.detect import MessageKey, Span, verbatim
+from undersong.models import (
+    NEGATIVE_TRAITS,
+    Finding,
+    Lead,
+    LeadEvidence,
+    Row,
+    SignalBand,
+    lead_order,
+    ranked_leads,
+)
+from undersong.patterns.detect import MessageKey
 from undersong.patterns.nomination import SILENT_ROLES
 
 FILE = "leads.yaml"
@@ -84,60 +93,30 @@ def leads_of(
             confidences[finding.agent] = max(sure, confidences.get(finding.agent, sure))
     beside = _Run(conversations, run, bands, pairs)
     leads = [_lead(name, own, beside, confidences.get(name)) for name, own in people.items()]
-    ranked = sorted(leads, key=lambda lead: (-lead.score, lead.agent))
     cut = lead_weights().cut
-    return tuple(
-        msgspec.structs.replace(lead, rank=place, above_cut=lead.score > cut) for place, lead in enumerate(ranked, 1)
-    )
+    return ranked_leads(msgspec.structs.replace(lead, above_cut=lead.score > cut) for lead in leads)
 
 
 def shown_leads(leads: Sequence[Lead]) -> tuple[Lead, ...]:
     """Those that a person is shown: above the measured cut, each conversation of two once, as many as one looks at.
 
-    Who is named for exact words is not named for what was counted, too.
+    Who is named for exact words is not named for what was counted, too, nor is the conversation in which it is said.
     """
     weights = lead_weights()
-    above = (lead for lead in leads if lead.score > weights.cut)
+    above = sorted((lead for lead in leads if lead.score > weights.cut), key=lambda lead: (-lead.score, lead.agent))
+    exact = [lead for lead in above if lead.kind == "message"]
+    named = {lead.agent for lead in exact} | {lead.conversation for lead in exact}
     first: dict[tuple[str, str | None], Lead] = {}
-    exact: set[str] = set()
     for lead in above:
-        if lead.kind == "message":
-            exact.add(lead.agent)
-            first.setdefault((lead.agent, lead.conversation), lead)
-        elif lead.kind == "conversation":
-            first.setdefault(("", lead.conversation), lead)
-        elif lead.agent not in exact:
-            first.setdefault((lead.agent, None), lead)
-    return tuple(first.values())[: weights.shown]
-
-
-def with_quotes(leads: Sequence[Lead], rows: Iterable[Row], messages: Mapping[MessageKey, Message]) -> tuple[Lead, ...]:
-    """The leads, those that are shown with the sentence of each message's strongest signal, else its beginning."""
-    shown = {lead.id for lead in shown_leads(leads)}
-    places = {place for lead in leads if lead.id in shown for place in places_of(lead)}
-    strongest = {
-        (row.conversation, row.id): span for row in rows if (row.conversation, row.id) in places
-        for span in (_strongest_span(row),) if span is not None
-    }  # fmt: skip
-    return tuple(
-        msgspec.structs.replace(lead, quotes=verbatim(places_of(lead), messages, strongest=strongest))
-        if lead.id in shown and not lead.quotes
-        else lead
-        for lead in leads
-    )
+        between_two = lead.kind == "conversation"
+        if lead.kind != "message" and (lead.conversation if between_two else lead.agent) not in named:
+            first.setdefault(("", lead.conversation) if between_two else (lead.agent, None), lead)
+    return tuple(sorted((*exact, *first.values()), key=lead_order)[: weights.shown])
 
 
 def places_of(lead: Lead) -> list[MessageKey]:
     """Conversation and id of the messages that a lead names."""
     return list(zip(lead.message_conversations, lead.message_ids, strict=True))
-
-
-def _strongest_span(row: Row) -> Span | None:
-    if row.absolute_scores is not None:  # a level is of the whole message: it is quoted from its beginning
-        return None
-    names = [name for name in lead_weights().signals if name in row.spans]
-    best = min(names, key=lambda name: (-row.signals.get(name, 0.0), name), default=None)
-    return None if best is None else row.spans[best]
 
 
 class _Measured(msgspec.Struct, frozen=True, gc=False):

@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import msgspec
-
 from undersong.core.sanitize import one_line
 from undersong.core.text import turns_listed
 from undersong.datafiles.verdict_config import requests_config
-from undersong.models import Finding, Lead, LeadEvidence, Moment, Row, SessionVerdict, SignalBand
+from undersong.models import Finding, Lead, LeadEvidence, Moment, Row, SessionVerdict, SignalBand, ranked_leads
 from undersong.models.verdict import REQUEST
 from undersong.patterns.leads import SHOWN_NAME, lead_weights, leads_of
 
@@ -29,8 +27,7 @@ def all_leads(
         *(lead for session in sessions for lead in request_leads(session.conversation, session.moments)),
         *leads_of(rows, findings, bands),
     ]
-    leads.sort(key=lambda lead: (-lead.score, lead.agent, lead.conversation or ""))
-    return tuple(msgspec.structs.replace(lead, rank=place) for place, lead in enumerate(leads, 1))
+    return ranked_leads(leads)
 
 
 def request_leads(conversation: str, moments: Iterable[Moment]) -> Iterator[Lead]:

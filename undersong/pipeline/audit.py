@@ -143,7 +143,8 @@ def _audited(
     named = with_readings(weighed.findings, sequences, run.rows, rules, options.seed, prevalence, confidence_map)
     named = with_disagreement(named, run.rows, rules)
     findings = quoted(named, run.rows, store, judge, rules)
-    leads = quoted_leads(all_leads(run.rows, findings, signals, run.sessions), run.rows, store)
+    reviews = tuple(reviews_in(store, corpus.conversations))
+    leads = quoted_leads(all_leads(run.rows, findings, signals, run.sessions), run.rows, store, reviews)
     spent = spending(run.rows, run.sessions, sequences)
     audited = () if run.failure else corpus.conversations  # a failed judge retracts nothing
     store.put_findings(audited, findings)
@@ -184,9 +185,9 @@ def _audited(
         findings=findings,
         sequences=sequences,
         leads=leads,
-        reviews=tuple(reviews_in(store, corpus.conversations)),
+        reviews=reviews,
         outcomes=detection.outcomes,
-        cited=cited(findings, leads, run, store),
+        cited=cited(findings, leads, reviews, run, store),
         hashes=book.hashes
         | judge.hashes
         | rule_hashes()

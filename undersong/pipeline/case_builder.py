@@ -25,6 +25,7 @@ from undersong.models import (
     Message,
     Moment,
     Quote,
+    Review,
     Row,
     SequenceReading,
     SessionVerdict,
@@ -37,7 +38,9 @@ from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
-from undersong.patterns.leads import places_of, shown_leads, with_quotes
+from undersong.patterns.lead_decisions import reviewed_places, with_decisions
+from undersong.patterns.lead_quotes import with_quotes
+from undersong.patterns.leads import places_of, shown_leads
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import Significance
@@ -178,13 +181,19 @@ def _messages(places: Iterable[tuple[str, str]], store: ConversationSource) -> d
     }
 
 
-def quoted_leads(leads: Sequence[Lead], rows: Iterable[Row], store: Store) -> tuple[Lead, ...]:
-    """The leads, those that are shown with verbatim quotes of their messages."""
+def quoted_leads(
+    leads: Sequence[Lead], rows: Iterable[Row], store: Store, reviews: Sequence[Review] = ()
+) -> tuple[Lead, ...]:
+    """The leads, with what people decided of them, those that are shown with verbatim quotes of their messages."""
+    texts = {place: message.text for place, message in _messages(reviewed_places(leads, reviews), store).items()}
+    leads = with_decisions(leads, reviews, texts)
     places = {place for lead in shown_leads(leads) for place in places_of(lead)}
     return with_quotes(leads, rows, _messages(sorted(places), store))
 
 
-def cited(findings: Iterable[Finding], leads: Sequence[Lead], run: AuditState, store: Store) -> tuple[Message, ...]:
+def cited(
+    findings: Iterable[Finding], leads: Sequence[Lead], reviews: Sequence[Review], run: AuditState, store: Store
+) -> tuple[Message, ...]:
     """The messages that the report quotes or links, in full, in the order of their conversation and position."""
     places: set[tuple[str, str]] = set()
     for finding in findings:
@@ -192,6 +201,7 @@ def cited(findings: Iterable[Finding], leads: Sequence[Lead], run: AuditState, s
         passed_over = (*finding.gap_ids, *finding.unread_ids)
         places.update((name, message_id) for name in finding.conversations for message_id in passed_over)
         places.update(_outcome_places(finding))
+    places.update(reviewed_places(leads, reviews))
     for lead in shown_leads(leads):
         places.update(places_of(lead))
     for session in run.sessions:

@@ -28,7 +28,7 @@ from undersong.models import (
 )
 from undersong.patterns.detect import RowSearch, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.leads import with_quotes
+from undersong.patterns.lead_quotes import with_quotes
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.request_leads import all_leads
 from undersong.patterns.significance import ResamplingConfig

@@ -204,6 +204,7 @@ class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     look_title: str
     look_guide: str
     look_nobody: str
+    decided_lead: str
     guns: str
     ledger: str
     rank: str

@@ -372,14 +372,9 @@ def _failures(case: Case) -> Iterator[Point]:
 
 
 def _leads(case: Case) -> tuple[list[Point], list[Point]]:
-    """At most LEADS; apart those about companions, of which their turns say more.
-
-    Where one of two asks for what is worth a look, that names who, and a lead about the conversation says less: it
-    may name the other one, who is asked.
-    """
+    """At most LEADS of what was counted; apart those about companions, of which their turns say more."""
     companions = {each.conversation for each in case.sessions if each.profile == "companion"}
-    asked = {asks.session.conversation for asks in requests_together(case)}
-    leads = [lead for lead in shown_leads(case.leads) if lead.kind == "agent" or lead.conversation not in asked]
+    leads = [lead for lead in shown_leads(case.leads) if lead.kind != "message"]
     of_companions = [lead for lead in leads if lead.kind == "conversation" and lead.conversation in companions]
     others = [lead for lead in leads if lead not in of_companions]
     return [_lead(case, lead) for lead in others[:LEADS]], [_lead(case, lead) for lead in of_companions[:LEADS]]
@@ -408,6 +403,7 @@ def _lead(case: Case, lead: Lead) -> Point:
         title=session_name(session) if session else "",
         lines=lines if len(lines) > 1 else (),
         lead_id=lead.id,
+        rank=lead.rank,
     )
 
 
@@ -472,6 +468,7 @@ def _requests(case: Case) -> Iterator[Point]:
             title=session_name(session),
             lines=asks.lines,
             lead_id=asks.lead_id,
+            rank=asks.rank,
         )
 
 

@@ -34,7 +34,7 @@ class Point(msgspec.Struct, frozen=True):
     ``quote`` is verbatim and may be ""; ``speaker`` says it, ``when``, as far as that is known. ``lines`` are all
     sentences that it rests on, gravest first, where there are several. ``id`` is what ``undersong explain`` takes.
     ``decided`` is what people decided of it, a sentence for each of them. ``lead_id`` is that of a lead in
-    ``leads.jsonl``, "" of anything else.
+    ``leads.jsonl``, "" of anything else, and ``rank`` its rank there.
     """
 
     kind: PointKind
@@ -52,6 +52,7 @@ class Point(msgspec.Struct, frozen=True):
     when: str = ""
     lines: tuple[DatedLine, ...] = ()
     lead_id: str = ""
+    rank: int = 0
 
     @property
     def shown_lines(self) -> tuple[DatedLine, ...]:
@@ -69,7 +70,10 @@ def places_with_findings(points: Iterable[Point]) -> int:
 
 
 def chosen_points(sources: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
-    """OF_A_KIND of each source in their order, then the rest; of hints other conversations before more of one."""
+    """OF_A_KIND of each source in their order, then the rest; of hints other conversations before more of one.
+
+    Leads are the first of their kind, in the order of their ranks.
+    """
     ordered = [point for source in sources for point in source[:OF_A_KIND]]
     ordered += [point for source in sources for point in source[OF_A_KIND:] if point.kind != "lead"]
     chosen: dict[tuple[str, str], Point] = {}
@@ -77,7 +81,19 @@ def chosen_points(sources: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
         chosen.setdefault((point.conversation, point.message_id), point)
     points = _once(chosen.values())
     hints = spread([point for point in points if point.kind in HINTS])
-    return tuple(next(hints) if point.kind in HINTS else point for point in points)[:SHOWN]
+    return _by_rank([next(hints) if point.kind in HINTS else point for point in points][:SHOWN], points)
+
+
+def _by_rank(chosen: Sequence[Point], points: Iterable[Point]) -> tuple[Point, ...]:
+    """The chosen ones, with the leads of highest rank in the places of leads: of each kind as many as were chosen."""
+    numbers = Counter(point.kind for point in chosen if point.lead_id)
+    ranked: list[Point] = []
+    for point in sorted((point for point in points if point.lead_id), key=lambda point: point.rank):
+        if numbers[point.kind]:
+            numbers[point.kind] -= 1
+            ranked.append(point)
+    leads = iter(ranked)
+    return tuple(next(leads) if point.lead_id else point for point in chosen)
 
 
 def _once(points: Iterable[Point]) -> list[Point]:

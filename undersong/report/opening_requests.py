@@ -21,14 +21,19 @@ class RequestsTogether(NamedTuple):
     does: str
     lines: tuple[DatedLine, ...]
     lead_id: str
+    rank: int
 
 
 def requests_together(case: Case) -> Iterator[RequestsTogether]:
-    """Every speaker whose requests are noted, in the order of the sessions, who asks most kinds of things first."""
+    """Every speaker whose requests are noted, in the order of the leads."""
+    ranks = {lead.id: lead.rank for lead in case.leads}
+    every = []
     for session in order_sessions(case):
         for agent, own in requests_of_speakers(session.moments):
             lead_id = request_lead_id(session.conversation, agent)
-            yield RequestsTogether(session, what_is_asked(own), _lines(own, session), lead_id)
+            rank = ranks.get(lead_id, 0)
+            every.append(RequestsTogether(session, what_is_asked(own), _lines(own, session), lead_id, rank))
+    yield from sorted(every, key=lambda asks: asks.rank)
 
 
 def _lines(items: Sequence[Moment], session: SessionVerdict) -> tuple[DatedLine, ...]:

@@ -53,7 +53,6 @@ from undersong.report.work_view import WorkView, work_view
 DETAIL = 200  # sessions, findings and agents that are shown in full; case.json and findings.jsonl hold all
 LISTED = 2000  # lines of a table
 GUNS = 20  # smoking guns that the report opens with
-LOOKED_AT = 5  # leads before the findings
 _STYLES = {"protective": "aligned", "conduct": "low", "candidate": "low"}
 
 
@@ -303,7 +302,7 @@ def view(
         words=words_for(case),
         work=work_view(case),
         points=tuple(_point_view(point, finding_views, citations) for point in points_of(case)),
-        look=tuple(_lead_view(lead, citations) for lead in shown_leads(case.leads)[:LOOKED_AT]),
+        look=tuple(_lead_view(lead, citations) for lead in shown_leads(case.leads)),
         words_only=words_only,
         months=months(case, aggregates.spans),
         transcripts=transcript_pages(origins, places, marks, citations, facets) if origins else (),

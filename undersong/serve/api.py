@@ -286,7 +286,7 @@ OPERATIONS = (
     Operation("GET", "/findings", "listFindings", "Findings, filtered and sorted, by the page.", Finding,
               lambda a: a.library.store.list_findings(a.query, a.after, a.limit), FindingQuery, paged=True),
     Operation("GET", "/findings/{id}", "finding", "One finding.", ReviewedItem, _one("finding")),
-    Operation("GET", "/leads", "listLeads", "Leads, the highest score first, by the page.", Lead,
+    Operation("GET", "/leads", "listLeads", "Leads, undecided ones and the highest score first, by the page.", Lead,
               lambda a: a.library.store.list_leads(a.query, a.after, a.limit), LeadQuery, paged=True),
     Operation("GET", "/leads/{id}", "lead", "One lead.", ReviewedItem, _one("lead")),
     Operation("GET", "/claims", "listClaims", "Claims of agents about their work, by the page.", LedgerClaim,

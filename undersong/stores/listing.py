@@ -23,10 +23,11 @@ from undersong.models import (
     ReviewKind,
     ReviewVerdict,
     in_force,
+    lead_order,
 )
 from undersong.models.finding import FindingStatus
 from undersong.models.verdict import DECISIVE, ClaimState, LedgerKind
-from undersong.stores.reviewing import Reviewable, evidence_places, kind_and_id
+from undersong.stores.reviewing import Reviewable, evidence_places, kind_and_id, ordered_leads
 
 if TYPE_CHECKING:
     from undersong.stores.protocol import Store
@@ -114,7 +115,7 @@ class FindingQuery(Record, frozen=True, kw_only=True):
 
 
 class LeadQuery(Record, frozen=True, kw_only=True):
-    """Which leads; the highest score comes first, what is equal there by id."""
+    """Which leads; those that nobody decided on come first, of each the highest score (``lead_order``)."""
 
     agent: str | None = None
     conversation: str | None = None
@@ -323,12 +324,12 @@ def _cites(store: Store, finding: Finding, words: list[list[str]]) -> bool:
 def _leads(store: Store, query: LeadQuery, after: str | None, limit: int) -> Page[Lead]:
     reviewed = _reviewed(store, "lead", query.reviewed)
     chosen = [
-        each for each in store.leads(query.agent)
+        each for each in ordered_leads(store, query.agent)
         if (query.conversation is None or query.conversation in (each.conversation, *each.message_conversations))
         and (not query.kinds or each.kind in query.kinds)
         and reviewed(each)
     ]  # fmt: skip
-    return page_of(chosen, lambda lead: (-lead.score, lead.id), after, limit)
+    return page_of(chosen, lead_order, after, limit)
 
 
 def _claims(store: Store, query: ClaimQuery, after: str | None, limit: int) -> Page[LedgerClaim]:

@@ -21,10 +21,12 @@ from undersong.patterns.leads import shown_leads
 from undersong.stores.conversation_order import OrderedFinding, conversation_places
 from undersong.stores.protocol import Store
 from undersong.stores.reviewing import (
+    CHOSEN,
     Reviewable,
     ReviewDraw,
     evidence_rows,
     kind_and_id,
+    ordered_leads,
     review_of,
     reviews_of,
     standing,
@@ -63,12 +65,18 @@ def candidates(store: Store, pool: Pool) -> tuple[Candidate, ...]:
 
 
 def queue(store: Store, pool: Pool = "likely", seed: int = 0, order: Order = "random") -> Iterator[QueuePlace]:
-    """What a draw has not come upon yet, in its order; what a person chose to review before is in it, too."""
+    """What a draw has not come upon yet, in its order; what a person chose to review before is in it, too.
+
+    Leads come in the order of every list of them, and count as chosen: a share is said once all are reviewed.
+    """
     every = candidates(store, pool)
     if order == "conversation" and pool in ("likely", "unlikely"):
         yield from _by_conversation(every, seed)
         return
-    order = "random" if order == "conversation" else order  # leads and claims are reviewed one by one
+    if pool == "lead":  # they have an order, in which a person reads them, and no draw
+        yield from (QueuePlace(each, CHOSEN) for each in every if not each.answered)
+        return
+    order = "random" if order == "conversation" else order  # claims are reviewed one by one
     left = sorted(
         (each for each in every if not (each.drawn and each.answered)),
         key=lambda candidate: clock(kind_and_id(candidate.item), weight(candidate.item, order), seed, order),
@@ -164,7 +172,7 @@ def _items(store: Store, pool: Pool) -> Iterator[Reviewable]:
     if pool == "claim":
         return (claim for claim in store.claims() if claim.state in AGAINST)
     if pool == "lead":
-        return iter(shown_leads(tuple(store.leads())))
+        return iter(shown_leads(ordered_leads(store)))
     return (finding for finding in store.findings() if pool_of(finding) == pool)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
+import msgspec
+
 from undersong.core.text import text_hash
 from undersong.errors import StoreError, UsageError
 from undersong.models import (
@@ -20,6 +22,7 @@ from undersong.models import (
     ReviewStanding,
     ReviewVerdict,
     evidence_hash,
+    lead_order,
     standing_review,
     withdrawals,
 )
@@ -36,7 +39,10 @@ class ReviewStore(Protocol):
     keeps_reviews: ClassVar[bool] = False  # True in a store that has these methods
 
     def put_leads(self, conversations: Iterable[str], leads: Sequence[Lead]) -> None:
-        """Store leads under their ids, in place of the stored ones over one of these conversations."""
+        """Store leads under their ids, in place of the stored ones over one of these conversations.
+
+        What people decided of them is in the reviews, and no part of what is stored here.
+        """
         return
 
     def put_claims(self, conversations: Iterable[str], claims: Sequence[LedgerClaim]) -> None:
@@ -44,7 +50,7 @@ class ReviewStore(Protocol):
         return
 
     def leads(self, agent: str | None = None) -> Iterator[Lead]:
-        """All leads, or those of an agent: the highest score first, then by id."""
+        """All leads, or those of an agent, the highest score first; ``ordered_leads`` has decisions."""
         raise _lacking(self, "leads")
 
     def claims(self, conversation: str | None = None) -> Iterator[LedgerClaim]:
@@ -129,6 +135,26 @@ def reviews_in(store: Store, conversations: Iterable[str]) -> Iterator[Review]:
     names = frozenset(conversations)
     reviews = store.reviews() if store.keeps_reviews else iter(())
     return (review for review in reviews if any(name in names for name, _, _ in review.rows))
+
+
+def undecided_lead(lead: Lead) -> Lead:
+    """The lead as a store has it."""
+    return msgspec.structs.replace(lead, decided=None) if lead.decided else lead
+
+
+def lead_decisions(store: Store) -> dict[str, ReviewVerdict]:
+    """The verdict of each lead that is decided as it is now, by its id."""
+    ids = dict.fromkeys(review.id for review in store.reviews("lead"))
+    leads = [lead for name in ids if (lead := store.lead(name)) is not None]
+    standings = [(lead.id, standing(store, lead)) for lead in leads]
+    return {name: now.review.verdict for name, now in standings if now is not None and not now.stale}
+
+
+def ordered_leads(store: Store, agent: str | None = None) -> list[Lead]:
+    """All leads, or those of an agent, with what people decided of them, in the order of every list."""
+    decided = lead_decisions(store)
+    leads = (msgspec.structs.replace(lead, decided=decided.get(lead.id)) for lead in store.leads(agent))
+    return sorted(leads, key=lead_order)
 
 
 def standing(store: Store, item: Reviewable) -> ReviewStanding | None:

@@ -14,7 +14,8 @@ from undersong.judges.measurement import mapped_traits, maps_of, panel_agreement
 from undersong.models import Conversation, Finding, Message, Route, Row, Scan, SessionVerdict, ThreadScan
 from undersong.patterns.detect import RowSearch, quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
-from undersong.patterns.leads import with_quotes
+from undersong.patterns.lead_decisions import with_decisions
+from undersong.patterns.lead_quotes import with_quotes
 from undersong.patterns.nomination import UNREAD_SEQUENCES, unread_sequences
 from undersong.patterns.outcome import with_outcome
 from undersong.patterns.request_leads import all_leads
@@ -138,7 +139,9 @@ def recompute_leads(content: Content) -> Iterator[Discrepancy]:
     """The leads from the rows and the findings, their quotes from the cited messages."""
     case = content.case
     messages = {(message.conversation, message.id): message for message in case.cited}
-    again = with_quotes(all_leads(content.rows, case.findings, case.signals, case.sessions), content.rows, messages)
+    texts = {place: message.text for place, message in messages.items()}
+    leads = with_decisions(all_leads(content.rows, case.findings, case.signals, case.sessions), case.reviews, texts)
+    again = with_quotes(leads, content.rows, messages)
     others = {each.id: each for each in again}
     for lead in case.leads:
         if lead != others.pop(lead.id, None):

@@ -234,7 +234,7 @@ UNWIND $items AS item MERGE (l:Lead {lead_id: item.lead_id}) SET l = item
 UNWIND $items AS id MATCH (l:Lead {lead_id: id}) DETACH DELETE l
 
 // leads
-MATCH (l:Lead) WHERE $agent IS NULL OR l.agent_id = $agent RETURN l.body AS body ORDER BY l.score DESC, l.lead_id
+MATCH (l:Lead) WHERE $agent IS NULL OR l.agent_id = $agent RETURN l.body AS body
 
 // lead
 MATCH (l:Lead {lead_id: $id}) RETURN l.body

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from undersong.models import Finding, Lead, LedgerClaim, Review, ReviewKind, encode
+from undersong.models import Finding, Lead, LedgerClaim, Review, ReviewKind, encode, lead_order
 from undersong.rows.binary import microseconds
 from undersong.stores.codec import decoded
 from undersong.stores.neo4j.connection import Connection, Transaction, cypher
 from undersong.stores.protocol import Redaction
-from undersong.stores.reviewing import ReviewStore
+from undersong.stores.reviewing import ReviewStore, undecided_lead
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class GraphReviewStore(Connection, ReviewStore):
 
     def leads(self, agent: str | None = None) -> Iterator[Lead]:
         """See Store."""
-        return iter(self._decoded(Lead, cypher.leads, agent=agent))
+        return iter(sorted(self._decoded(Lead, cypher.leads, agent=agent), key=lead_order))
 
     def claims(self, conversation: str | None = None) -> Iterator[LedgerClaim]:
         """See Store."""
@@ -85,7 +85,7 @@ def forget_reviewed(transaction: Transaction, redaction: Redaction) -> None:
 
 
 def _lead(lead: Lead) -> dict[str, Any]:
-    return {"lead_id": lead.id, "agent_id": lead.agent, "score": lead.score, "body": encode(lead)}
+    return {"lead_id": lead.id, "agent_id": lead.agent, "score": lead.score, "body": encode(undecided_lead(lead))}
 
 
 def _claim(claim: LedgerClaim) -> dict[str, Any]:

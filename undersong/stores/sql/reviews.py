@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from undersong.models import Finding, Lead, LedgerClaim, Review, ReviewKind, encode
+from undersong.models import Finding, Lead, LedgerClaim, Review, ReviewKind, encode, lead_order
 from undersong.models.verdict import DECISIVE
 from undersong.rows.binary import microseconds
 from undersong.stores.codec import decoded
 from undersong.stores.protocol import Redaction
-from undersong.stores.reviewing import ReviewStore
+from undersong.stores.reviewing import ReviewStore, undecided_lead
 from undersong.stores.sql.database import SQLConnection, SQLDatabase
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class SQLReviewStore(SQLDatabase, ReviewStore):
         with self._writing() as db:
             stored = db.execute("SELECT id, body FROM leads").fetchall()
             remove_leads(db, (name for name, body in stored if not audited.isdisjoint(_conversations(body))))
-            rows = ((each.id, each.agent, each.kind, each.conversation, each.score, encode(each)) for each in leads)
+            rows = ((each.id, each.agent, each.kind, each.conversation, each.score, _lead_body(each)) for each in leads)
             db.executemany("INSERT OR REPLACE INTO leads VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def put_claims(self, conversations: Iterable[str], claims: Sequence[LedgerClaim]) -> None:
@@ -38,10 +38,10 @@ class SQLReviewStore(SQLDatabase, ReviewStore):
 
     def leads(self, agent: str | None = None) -> Iterator[Lead]:
         """See Store."""
-        query = "SELECT body FROM leads WHERE CAST(? AS TEXT) IS NULL OR agent = ? ORDER BY score DESC, id"
+        query = "SELECT body FROM leads WHERE CAST(? AS TEXT) IS NULL OR agent = ?"
         with self._translated():
             bodies = self._db.execute(query, (agent, agent)).fetchall()
-            return iter([decoded(body, Lead) for (body,) in bodies])
+            return iter(sorted((decoded(body, Lead) for (body,) in bodies), key=lead_order))
 
     def claims(self, conversation: str | None = None) -> Iterator[LedgerClaim]:
         """See Store."""
@@ -93,6 +93,10 @@ def forget_reviewed(db: SQLConnection, redaction: Redaction) -> None:
     remove_leads(db, redaction.leads)
     db.executemany("DELETE FROM claims WHERE id = ?", ((name,) for name in redaction.claims))
     db.executemany("DELETE FROM reviews WHERE key = ?", ((key,) for key in redaction.reviews))
+
+
+def _lead_body(lead: Lead) -> bytes:
+    return encode(undecided_lead(lead))
 
 
 def _conversations(body: object) -> tuple[str, ...]:

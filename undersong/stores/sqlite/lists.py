@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from undersong.models import LEVELS, Finding, Lead, LedgerClaim, Message
+import msgspec
+
+from undersong.models import LEVELS, Finding, Lead, LedgerClaim, Message, ReviewVerdict
 from undersong.models.finding import SURE
 from undersong.rows.binary import from_microseconds
 from undersong.stores.codec import decoded
@@ -31,7 +33,11 @@ from undersong.stores.listing import (
     hit_of,
     words_of,
 )
+from undersong.stores.reviewing import lead_decisions
 from undersong.stores.sqlite.connection import Database
+
+if TYPE_CHECKING:
+    from undersong.stores.protocol import Store
 
 T = TypeVar("T")
 _SORTS = {  # of findings: the key, lower first
@@ -178,7 +184,11 @@ class SQLiteLists(Database, ListingStore):
         if query.conversation is not None:
             over = "EXISTS (SELECT 1 FROM json_each(CAST(body AS TEXT), '$.message_conversations') WHERE value = ?)"
             filters.append(_Filter(f"(conversation = ? OR {over})", (query.conversation, query.conversation)))
-        return self._page("leads", "body", ("-score", "id"), filters, after, limit, _decoder(Lead))
+        decided = lead_decisions(cast("Store", self))
+        with self._translated():
+            self._db.create_function("decided", 1, decided.__contains__)
+        key = ("decided(id)", "-score", "agent", "id")
+        return self._page("leads", "body", key, filters, after, limit, partial(_lead, decided))
 
     def list_claims(
         self, query: ClaimQuery | None = None, after: str | None = None, limit: int = PAGE
@@ -293,6 +303,11 @@ def _one_of(column: str, values: Sequence[object]) -> list[_Filter]:
 
 def _verdicts(kind: str, table: str, wanted: Sequence[Reviewed]) -> list[_Filter]:
     return _one_of(_LATEST.format(kind, table), wanted)
+
+
+def _lead(decided: Mapping[str, ReviewVerdict], body: object) -> Lead:
+    lead = decoded(body, Lead)
+    return msgspec.structs.replace(lead, decided=decided.get(lead.id))
 
 
 def _decoder(kind: type[T]) -> Callable[[object], T]:
