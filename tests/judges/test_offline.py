@@ -208,3 +208,9 @@ def test_a_text_that_one_set_of_heads_alone_knows_has_all_its_traits() -> None:
         for value in (each.traits or {}).values()
     ]
     assert all(value is not None and 0.0 <= value <= 1.0 for value in traits)
+
+
+def test_the_shipped_judge_is_read_once_and_one_of_ones_own_each_time(tmp_path: Path) -> None:
+    assert open_judge("offline") is JUDGE
+    own = shutil.copytree(SHIPPED, tmp_path / "own")
+    assert open_judge(f"offline:{own}") is not open_judge(f"offline:{own}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -237,4 +238,9 @@ def load_artefacts(folder: Path) -> Artefacts:
 
 def open_judge(argument: str) -> OfflineJudge:
     """The shipped model, or the one in the directory ``argument``; raises JudgeError where it cannot be used."""
-    return OfflineJudge(load_artefacts(Path(argument) if argument else SHIPPED))
+    return OfflineJudge(load_artefacts(Path(argument))) if argument else _shipped()
+
+
+@cache  # it cannot be changed, and to read its files takes as long as an audit of a short talk
+def _shipped() -> OfflineJudge:
+    return OfflineJudge(load_artefacts(SHIPPED))
