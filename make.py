@@ -40,7 +40,10 @@ def environment(lock: str) -> None:
     if stamp.is_file() and stamp.read_text() == digest:
         return
     if not PYTHON.is_file():
-        run(sys.executable, "-m", "venv", ENVIRONMENT)
+        made = subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=False).returncode
+        if made:
+            shutil.rmtree(ENVIRONMENT, ignore_errors=True)  # half of one: the next run would take it for whole
+            sys.exit(made)
     install("--require-hashes", "--requirement", wanted)
     install("--no-deps", "--no-build-isolation", "--editable", ".")
     stamp.write_text(digest)

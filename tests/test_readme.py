@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
+import sys
 import zipfile
 from pathlib import Path
 
@@ -59,6 +61,22 @@ def test_what_the_demo_explains_can_be_explained(undersong: Undersong) -> None:
 
 def test_the_two_commands_are_verbs_of_make() -> None:
     assert set(re.findall(r"^python3 make.py (\w+)", README, re.MULTILINE)) <= make.VERBS.keys()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the program that fails is a shell script")
+def test_an_environment_that_cannot_be_made_is_not_taken_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"  # as Debian's without python3-venv: links, no pip, and the exit code 1
+    python.write_text('#!/bin/sh\nmkdir -p "$3/bin" && touch "$3/bin/python"\nexit 1\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(make, "ENVIRONMENT", tmp_path / "env")
+    monkeypatch.setattr(make, "PYTHON", tmp_path / "env" / "bin" / "python")
+    with pytest.raises(SystemExit) as ended:
+        make.environment("core.txt")
+    assert ended.value.code == 1
+    assert not (tmp_path / "env").exists()
 
 
 def zipped(name: str, source: Path) -> None:

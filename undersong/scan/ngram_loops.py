@@ -220,7 +220,8 @@ def _likely(keys: Keys) -> Ints:
         return NONE
     shared = np.append(alike, False)
     shared[1:] |= alike
-    return np.sort(packed[shared] & places).astype(np.int64)
+    likely: Ints = np.sort(packed[shared] & places).astype(np.int64)
+    return likely
 
 
 Floats = npt.NDArray[np.float64]

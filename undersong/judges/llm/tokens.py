@@ -88,7 +88,8 @@ def rates(judge: str, ledger: AnswerSizes | None) -> TokenRates:
 
 def _slope(sizes: Sequence[tuple[str, int, int, int]]) -> float:
     """Tokens a byte by least squares within each depth; the plain ratio where all questions are of one length."""
-    x, y = [], []
+    x: list[float] = []
+    y: list[float] = []
     for depth in DEPTHS:
         of_depth = np.array([(sent, taken) for d, sent, taken, _ in sizes if d == depth], dtype=float).reshape(-1, 2)
         if len(of_depth):
