@@ -114,6 +114,8 @@ def _lines(spending_plan: AuditPlan, budget: float | None) -> Iterator[str]:
     if (whole := spending_plan.sequences) is not None:
         numbers = f"{whole.windows:>10,}{whole.tokens_in:>14,}{whole.tokens_out:>12,}{_usd(whole.cost):>12}"
         yield f"{'or whole sequences (--read sequences)':<40}{numbers}"
+        if whole.pairs:
+            yield f"{'  of these pairs of conversations':<40}{whole.pairs:>10,}"
     yield f"{'left unread':<40}{spending_plan.left_out:>10,}"
     routed = f"routed by: {spending_plan.routed_by}; the audit sample on top"
     by = "the judge reads everything" if spending_plan.everything else routed

@@ -113,13 +113,22 @@ class PatternShape(Record, frozen=True, kw_only=True):
 class SequenceWindow(Record, frozen=True, kw_only=True):
     """Messages in order, of which those of ``agent`` are to be read as a sequence; the others are what they answer.
 
-    ``target`` and ``conversation`` are None where the window is not limited to one.
+    ``target`` and ``conversation`` are None where the window is not limited to one. Where the first ``compared``
+    messages are of a conversation in which the agent is watched, as far as anybody says, the others are of one in which
+    it is not: the first stage of a shape is looked for in the former alone, every other stage in the latter.
     """
 
     agent: str
     messages: tuple[Message, ...]
     target: str | None = None
     conversation: str | None = None
+    compared: int = 0
+
+    def of_stage(self, number: int) -> tuple[Message, ...]:
+        """The messages in which a stage is looked for."""
+        if not self.compared:
+            return self.messages
+        return self.messages[: self.compared] if number == 0 else self.messages[self.compared :]
 
 
 class Judge(Protocol):

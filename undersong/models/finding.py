@@ -123,6 +123,11 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
         return "certainty" in self.measures
 
     @property
+    def compares(self) -> bool:
+        """Whether it rests on a reading of messages of two conversations side by side."""
+        return self.is_read and len(self.conversations) > 1
+
+    @property
     def survived(self) -> int | None:
         """In how many of the ``replicas`` the match was found again."""
         return None if self.stability is None or self.replicas is None else round(self.stability * self.replicas)

@@ -28,11 +28,15 @@ class Nomination(Record, frozen=True, kw_only=True):
 
 
 class StageReading(Record, frozen=True, kw_only=True):
-    """One stage of a shape: the agent's messages that show it, each with verbatim words of it."""
+    """One stage of a shape: the agent's messages that show it, each with verbatim words of it.
+
+    ``conversation`` is theirs in a reading that compares two conversations, where ids may repeat; else None.
+    """
 
     name: str
     message_ids: tuple[str, ...]
     quotes: tuple[Quote, ...]
+    conversation: str | None = None
 
 
 class ShapeReading(Record, frozen=True, kw_only=True):
@@ -62,6 +66,7 @@ class SequenceReading(Record, frozen=True, kw_only=True):
     ``outcome`` is the gravest of its shapes: ``confirmed``, ``failed`` or ``let_go``; ``none`` where none comes near,
     and ``unread`` where there is no reading. None in readings of earlier versions.
     ``id`` is a hash over judge, prompt and window; ``message_conversations`` names the conversation of each message.
+    ``conversation`` is None where messages of two conversations were read side by side.
     """
 
     id: str
@@ -83,6 +88,11 @@ class SequenceReading(Record, frozen=True, kw_only=True):
     def with_outcome(self) -> SequenceReading:
         """The same reading with what came of it."""
         return msgspec.structs.replace(self, outcome=_outcome(self))
+
+    @property
+    def compares(self) -> bool:
+        """Whether two conversations were read side by side: that says nothing of either one as a whole."""
+        return self.conversation is None
 
     def failed_for(self, pattern: str) -> bool:
         """Whether the judge named this pattern and the messages do not bear it out: neither confirmed nor let go."""

@@ -81,7 +81,8 @@ def has_sequence(rows: Iterable[Row]) -> bool:
 def unread_sequences(rows: Iterable[Row], readings: Iterable[SequenceReading]) -> dict[str, int]:
     """How many sequences no reading is of: ``short`` ones of fewer than LEAST messages, others ``not_nominated``."""
     sizes = Counter((row.agent, row.conversation) for row in rows if row.role not in SILENT_ROLES)
-    read = {(each.agent, name) for each in readings for name in each.message_conversations}
+    whole = (each for each in readings if not each.compares)
+    read = {(each.agent, name) for each in whole for name in each.message_conversations}
     unread = [count for place, count in sizes.items() if place not in read]
     short = sum(count < LEAST for count in unread)
     return {"short": short, "not_nominated": len(unread) - short}

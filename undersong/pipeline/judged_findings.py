@@ -42,12 +42,16 @@ def with_readings(
 
     Each carries its confidence at this prevalence, through the map ``fitted`` to reviews where there is one. A finding
     of rules that a reading names too has that of the reading and its id; one whose whole sequence was read without that
-    shape is doubted, if the reader was asked for the shape.
+    shape is doubted, if the reader was asked for the shape. How often a reading of two conversations side by side is
+    right was not measured: a finding of it has no confidence and is a lead.
     """
     findings = with_confidence(findings, rows, rules, prevalence)
     if not readings:
         return refitted(findings, fitted)
     own = own_rules(rules)
+    pairs = [each for each in readings if each.compares]
+    compared = [as_of_own_rule(each, own) for each in reading_findings(pairs, (), rules, rows)] if pairs else []
+    readings = [each for each in readings if not each.compares]
     named = [
         as_of_own_rule(each, own)
         for each in reading_findings(readings, nominate(rows, findings, seed=seed), rules, rows)
@@ -76,6 +80,7 @@ def with_readings(
             for each in findings
         ),
         *(each for each in by_reading if (each.agent, each.pattern) not in matched),
+        *compared,
     )
     return refitted(joined, fitted)
 

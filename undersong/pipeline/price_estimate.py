@@ -66,5 +66,6 @@ class PriceEstimate:
         else:
             facts = {"read": "both", "sequences": planned.sequences, "messages": self._asked}
             facts["usd"] = planned.cost + self._cost
+        facts |= {"pairs": planned.pairs} if planned.pairs else {}
         facts |= {"judge": SUGGESTED, "usd": round(facts["usd"], 2), "prices_as_of": load_prices().as_of.isoformat()}
         return {PARAMETER: facts}

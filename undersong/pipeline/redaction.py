@@ -195,9 +195,12 @@ def _sequence(reading: SequenceReading, masker: Masker, texts: Texts) -> Sequenc
     places = dict(zip(reading.message_ids, reading.message_conversations, strict=True))
 
     def masked(stage: StageReading) -> StageReading:
-        quotes = (_quote(each, masker, texts.get((places[each.message_id], each.message_id))) for each in stage.quotes)
+        homes = [stage.conversation or places[each.message_id] for each in stage.quotes]
+        quoted = zip(stage.quotes, homes, strict=True)
+        quotes = (_quote(each, masker, texts.get((home, each.message_id))) for each, home in quoted)
         ids = tuple(masker.name(name) for name in stage.message_ids)
-        return msgspec.structs.replace(stage, message_ids=ids, quotes=tuple(quotes))
+        conversation = stage.conversation and masker.name(stage.conversation)
+        return msgspec.structs.replace(stage, message_ids=ids, quotes=tuple(quotes), conversation=conversation)
 
     shapes = tuple(
         msgspec.structs.replace(each, innocent=masker.text(each.innocent).text, stages=tuple(map(masked, each.stages)))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Protocol
 
 from undersong.errors import JudgeError
 from undersong.judges.protocol import Judge, JudgeAbortedError, PatternShape, SequenceWindow
-from undersong.models import Finding, Nomination, Row, SequenceReading
+from undersong.models import Finding, Message, Nomination, Row, SequenceReading
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.nomination import nominate
 from undersong.pipeline.evaluate import raised_by
 from undersong.pipeline.options import Progress, counter, silent
+from undersong.pipeline.sequence_pairs import compared_shapes, paired_windows
 from undersong.pipeline.sequence_windows import shapes_of, windows_of
 from undersong.pipeline.stages import AuditState
 from undersong.stores.protocol import Store
@@ -30,7 +32,7 @@ def read_sequences(
     seed: int,
     progress: Progress = silent,
 ) -> tuple[SequenceReading, ...]:
-    """Nominate and read, the most urgent first; nothing where the judge reads no sequences.
+    """Nominate and read, the most urgent first, then pairs of conversations; nothing where the judge reads none.
 
     A judge that fails as a whole ends the asking: it stands in ``run.failure``, and the rest is unread with that
     reason.
@@ -38,13 +40,20 @@ def read_sequences(
     shapes = shapes_of(rules)
     if not judge.reads_sequences or not shapes:
         return ()
-    readings: list[SequenceReading] = []
+    readings, talks = list[SequenceReading](), partial(_messages, store)
     nominations = list(nominate(rows, findings, seed=seed))
     tick = counter(progress, "sequences", len(nominations))
     windows = (window for each in nominations for window in _windows(each, store) if tick() is None)
     while part := list(islice(windows, TOGETHER)):
         readings += answers(judge, part, shapes, run)
+    asked = compared_shapes(shapes)
+    pairs = paired_windows(rows, talks) if asked else ()
+    readings += answers(judge, pairs, asked, run) if pairs else ()
     return tuple(readings)
+
+
+def _messages(store: Store, name: str) -> Sequence[Message]:
+    return store.conversation(name)[0].messages
 
 
 def _windows(nomination: Nomination, store: Store) -> Iterator[SequenceWindow]:

@@ -12,7 +12,7 @@ from undersong.core.text import counted
 from undersong.models import Case, by_pattern
 from undersong.patterns.nomination import LEAST, UNREAD_SEQUENCES
 from undersong.report.claims_view import is_work, work_words
-from undersong.report.sequence_words import any_sequence_read, sequence_gaps
+from undersong.report.sequence_words import any_sequence_read, sequence_gaps, whole_readings
 
 BEST_KNOWN = {  # patterns by which people know what is not looked for
     "love_bombing": "love bombing",
@@ -87,6 +87,7 @@ def _all_sequences_read(case: Case) -> bool:
 def _gaps(case: Case) -> Iterator[str]:
     if case.sequences:
         yield from _unread_sequences(case)
+    yield from _not_compared(case)
     if case.sequences and case.parameters.get("read") == "sequences":
         yield from _unreadable(case)
         return
@@ -96,6 +97,14 @@ def _gaps(case: Case) -> Iterator[str]:
             yield f"{counted(count, 'message')} {words if count > 1 else words.replace('were', 'was')}"
     yield from _too_short(case)
     yield from _unreadable(case)
+
+
+def _not_compared(case: Case) -> Iterator[str]:
+    """Conversations that a judge of sequences would read side by side."""
+    pairs = case.parameters.get("llm_estimate", {}).get("pairs", 0)
+    if pairs:
+        reason = "of one speaker with more and with less reason to think that it is watched"
+        yield f"{counted(pairs, 'pair')} of conversations {reason}: not asked, since only an LLM judge compares them"
 
 
 def _too_short(case: Case) -> Iterator[str]:
@@ -133,8 +142,9 @@ def _what(case: Case) -> str:
     if words := work_words(case):
         parts.append(f"what agents say of their work ({words})")
     if any_sequence_read(case):
-        speakers = {each.agent for each in case.sequences}
-        settled = speakers - {each.agent for each in case.sequences if not each.is_settled}
+        whole = whole_readings(case)
+        speakers = {each.agent for each in whole}
+        settled = speakers - {each.agent for each in whole if not each.is_settled}
         share = "" if settled == speakers else f"{len(settled):,} of "
         parts.append(f"what {share}{counted(len(speakers), 'speaker')} wrote, each as a whole, for every pattern")
         if settled == speakers:

@@ -36,7 +36,8 @@ def near_shapes(case: Case) -> tuple[NearShape, ...]:
 
 def _near(reading: SequenceReading, shape: ShapeReading) -> Iterator[NearShape]:
     home, what = reading.conversation or "", one_line(mechanism_name(shape.pattern), 80)
-    where = f"{name_of(reading.agent, home)} in “{one_line(home, 60)}”"
+    homes = dict.fromkeys(reading.message_conversations) if reading.compares else (home,)
+    where = f"{name_of(reading.agent, home)} in {' and '.join(f'“{one_line(each, 60)}”' for each in homes)}"
     if shape.outcome == "failed":
         why = one_line(shape.reason or "the answer does not hold", 240)
         sentence = (

@@ -34,6 +34,7 @@ from undersong.report.opening_phrases import (
     at_turn,
     days_words,
     home_title,
+    homes_words,
     in_title,
     name_of,
     sentence_start,
@@ -158,15 +159,14 @@ def _findings(case: Case, *, sure: bool) -> Iterator[Point]:
 
 
 def finding_point(finding: Finding, case: Case | None = None) -> Point:
-    """A finding in a sentence, with its last quote; where a ``case`` has several conversations, with the name of its
-    own."""
+    """A finding in a sentence, with its last quote, and in a ``case`` of several conversations where it stands."""
     home = finding.conversations[0] if finding.conversations else ""
     who = name_of(finding.agent, home)
     whom = f" to {name_of(finding.target, home)}" if finding.target else ""
     gist = sentences().patterns.get(finding.pattern)
     what = f"{_a_title(finding)}{f': {gist}' if gist else ''}"
     title = home_title(home, case)
-    days = f"{f' in “{title}”' if title else ''}{days_words(finding.start, finding.end)}"
+    days = f"{homes_words(finding, case)}{days_words(finding.start, finding.end)}"
     count = counted(len(finding.message_ids), "message")
     verb = "is" if len(finding.message_ids) == 1 else "are"
     strongest = finding.quotes[-1] if finding.quotes else None

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from undersong.core.sanitize import one_line
 from undersong.core.text import turn_at
-from undersong.models import Case, SessionVerdict
+from undersong.models import Case, Finding, SessionVerdict
 from undersong.report.escape import own_name
 from undersong.report.opening_sentences import sentences
 
@@ -74,6 +74,13 @@ def home_title(home: str, case: Case | None) -> str:
         return ""
     session = next((each for each in case.sessions if each.conversation == home), None)
     return session_name(session) if session else one_line(home, 60)
+
+
+def homes_words(finding: Finding, case: Case | None) -> str:
+    """`` in “Late order”``; of two conversations that were read side by side both."""
+    homes = finding.conversations if finding.compares else finding.conversations[:1]
+    titles = [title for home in homes if (title := home_title(home, case))]
+    return f" in {' and '.join(f'“{title}”' for title in titles)}" if titles else ""
 
 
 def days_words(start: datetime | None, end: datetime | None) -> str:

@@ -21,6 +21,7 @@ from undersong.judges.llm.sequences import (
     render_window,
     sequence_schema,
     sequence_system,
+    sequence_words,
 )
 from undersong.judges.llm.transport import TransportError
 from undersong.judges.protocol import PatternShape, SequenceWindow, used_tools
@@ -103,6 +104,8 @@ def keyed(
         for each in window.messages
     ]
     parts = ["sequence", window.agent, shown, model.spec.name, prompt_hash, judge.limits.sample]
+    if window.compared:
+        parts += ["compared", window.compared, text_hash(sequence_words().compared)]
     request = model.request(prompt.system, with_repair(prompt, repair), "standard", partial(sequence_schema, shapes))
     return KeyedRequest(
         model,

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from undersong.core.text import counted, text_hash
-from undersong.datafiles.yaml_loader import PROMPTS, file_hash, read
+from undersong.datafiles import watching
+from undersong.datafiles.yaml_loader import PROMPTS, RULES, file_hash, read
 from undersong.judges.llm.prompts import (
     RenderedPrompt,
     control_question,
@@ -54,6 +55,7 @@ class SequenceWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """``sequence.yaml``: the fixed words of a question, and how many bytes of a message it shows."""
 
     window: str
+    compared: str
     question: str
     thinking: str
     message_bytes: int
@@ -68,7 +70,8 @@ def sequence_words() -> SequenceWords:
 
 def sequence_hashes() -> dict[str, str]:
     """File name → SHA-256 of what questions about sequences are made of beside the rules, for the manifest."""
-    return {f"prompts/{name}": file_hash(PROMPTS / name) for name in (*FILES, "sequence.yaml")}
+    prompts = {f"prompts/{name}": file_hash(PROMPTS / name) for name in (*FILES, "sequence.yaml")}
+    return prompts | {watching.FILE: file_hash(RULES / watching.FILE)}
 
 
 def sequence_system(shapes: Iterable[PatternShape]) -> str:
@@ -97,10 +100,17 @@ def render_window(window: SequenceWindow, shapes: Sequence[PatternShape]) -> Ren
     nonce = hashlib.sha256(f"sequence\0{joined}".encode()).hexdigest()[:32]
     speaker = words.question.format(speaker=labels[window.agent], number="{number}", words="{words}")
     control, asking = control_question(nonce, shipped_prompts(), speaker)
-    intro = words.window + (words.thinking if any(each.thinking for each in window.messages) else "")
+    intro = _compared_words(window) if window.compared else words.window
+    intro += words.thinking if any(each.thinking for each in window.messages) else ""
     block = f"{intro}BEGIN DATA {nonce}\n{joined}END DATA {nonce}\n"
     cut = sum(shortened(each.text, words.message_bytes)[1] > 0 for each in window.messages)
     return RenderedPrompt(sequence_system(shapes), f"{block}\n{asking}", control, nonce, cut)
+
+
+def _compared_words(window: SequenceWindow) -> str:
+    return sequence_words().compared.format(
+        first=window.compared, second=window.compared + 1, last=len(window.messages)
+    )
 
 
 def _line(number: int, message: Message, labels: dict[str, str], window: SequenceWindow) -> str:
@@ -184,14 +194,15 @@ def _shape_reading(
     quotes: dict[str, list[Quote]] = {name: [] for name, _ in shape.stages}
     entries, before = item.get("evidence"), rejected["quote_not_in_message"]
     for entry in entries if isinstance(entries, list) else ():
-        quote = _quote(entry, window, rejected) if isinstance(entry, dict) else None
+        quote = _quote(entry, window, rejected, [*quotes]) if isinstance(entry, dict) else None
         if quote is not None and entry.get("stage") in quotes:
             quotes[entry["stage"]].append(quote)
         else:
             rejected["evidence"] += 1
-    stages = tuple(_stage(name, found_quotes) for name, found_quotes in quotes.items() if found_quotes)
+    homes = [window.of_stage(number)[0].conversation if window.compared else None for number in range(len(quotes))]
+    stages = tuple(_stage(name, own, home) for (name, own), home in zip(quotes.items(), homes, strict=True) if own)
     certainty = item.get("certainty")
-    ordered, reason = in_order(stages, [each.id for each in window.messages]), None
+    ordered, reason = bool(window.compared) or in_order(stages, [each.id for each in window.messages]), None
     if isinstance(certainty, bool) or certainty not in CERTAINTY:
         rejected["certainty"] += 1
         certainty, reason = 0, f"its certainty is none of {CERTAINTY[0]} to {CERTAINTY[-1]}"
@@ -220,11 +231,15 @@ def _why_not(lost: int, stages: Sequence[str]) -> str:
     return f"{counted(lost, 'quote')} {'is' if lost == 1 else 'are'} not in the messages, so {none}" if lost else none
 
 
-def _quote(entry: dict[str, Any], window: SequenceWindow, rejected: Counter[str]) -> Quote | None:
+def _quote(
+    entry: dict[str, Any], window: SequenceWindow, rejected: Counter[str], stages: Sequence[str]
+) -> Quote | None:
     """The quote with its place, where it stands in a message of the speaker; its words go before its number."""
     number, text = entry.get("message"), entry.get("quote")
     limit = shipped_prompts().limits.quote_characters
-    own = [each for each in window.messages if each.agent == window.agent]
+    stage = entry.get("stage")
+    searched = window.of_stage(stages.index(stage)) if stage in stages else window.messages
+    own = [each for each in searched if each.agent == window.agent]
     named = window.messages[number - 1] if isinstance(number, int) and 1 <= number <= len(window.messages) else None
     candidates = [named] if named in own else own
     for message in candidates:
@@ -242,9 +257,9 @@ def _says_something(text: str, most: int) -> bool:
     return len(text) <= most and sum(map(str.isalnum, text)) >= LEAST_LETTERS
 
 
-def _stage(name: str, quotes: Sequence[Quote]) -> StageReading:
+def _stage(name: str, quotes: Sequence[Quote], conversation: str | None) -> StageReading:
     ids = tuple(dict.fromkeys(each.message_id for each in quotes))
-    return StageReading(name=name, message_ids=ids, quotes=tuple(quotes))
+    return StageReading(name=name, message_ids=ids, quotes=tuple(quotes), conversation=conversation)
 
 
 def in_order(stages: Sequence[StageReading], ids: Sequence[str]) -> bool:

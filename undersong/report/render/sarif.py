@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote as percent
 
 from undersong.core.sanitize import visible
-from undersong.core.text import mechanism_name
+from undersong.core.text import mechanism_name, text_hash
 from undersong.models import Bypass, Case, Deduction, LedgerClaim, Message, Quote
 from undersong.report.finding_view import RuleWords
 from undersong.report.narrative import certainty_words, moment_label
@@ -73,14 +73,18 @@ def _numbered(result: dict[str, Any], rules_by_id: dict[str, dict[str, Any]]) ->
 def _finding(result: FindingResult, messages: Messages, words: RuleWords) -> dict[str, Any]:
     finding, level = result
     homes = finding.message_conversations or finding.conversations[:1] * len(finding.message_ids)
-    quotes = {quote.message_id: quote for quote in finding.quotes}
+    quotes = {(quote.message_id, quote.sha256): quote for quote in finding.quotes}  # ids may repeat elsewhere
     stages = finding.stages or tuple(("", each) for each in finding.message_ids)
     steps = [
-        {"location": _location(messages.get((home, each)), each, quotes.get(each), name), "executionOrder": number}
+        {"location": _location(message, each, _quote_of(message, each, quotes), name), "executionOrder": number}
         for number, ((name, each), home) in enumerate(zip(stages, homes, strict=True), 1)
+        for message in (messages.get((home, each)),)
     ]
     sure = "; ".join(certainty_words(finding))
     sentence = f"The order of these {len(finding.message_ids)} messages is consistent with {finding.title}. {sure}."
+    if finding.compares:
+        names = " and ".join(f"“{visible(name)}”" for name in finding.conversations)
+        sentence = f"Side by side, messages of {names} are consistent with {finding.title}. {sure}."
     numbers = {name: getattr(finding, name) for name in ("strength", "chance", "q", "stability")}
     return {
         "rule": _rule(finding.pattern, finding.title, words.description, level),
@@ -92,6 +96,12 @@ def _finding(result: FindingResult, messages: Messages, words: RuleWords) -> dic
         "properties": {name: value for name, value in numbers.items() if value is not None}
         | {"agent": visible(finding.agent), "level": finding.level},
     }
+
+
+def _quote_of(message: Message | None, message_id: str, quotes: Mapping[tuple[str, str], Quote]) -> Quote | None:
+    if message is None:
+        return next((quote for (name, _), quote in quotes.items() if name == message_id), None)
+    return quotes.get((message_id, text_hash(message.text)))
 
 
 def _of_session(result: SessionResult, messages: Messages) -> dict[str, Any]:
