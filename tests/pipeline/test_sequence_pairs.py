@@ -246,11 +246,22 @@ def test_a_run_compares_and_names_both_conversations_everywhere(undersong: Under
     assert undersong("verify", "undersong-report", talk).code == 0
 
 
-def test_without_a_judge_the_comparison_is_not_asked_and_not_clean(undersong: Undersong, talk: str) -> None:
-    facts = json.loads(undersong("audit", talk, "--json").out)
+def test_without_a_judge_the_comparison_is_not_asked_and_not_clean_until_a_sweep_reads_it(
+    undersong: Undersong, talk: str
+) -> None:
+    facts = json.loads(undersong("audit", talk, "--json", "--store", "all.db").out)
     assert re.search("1 pair of conversations of one speaker .* is watched: not asked", facts["coverage"]["missing"])
     assert "Nothing was left out" not in facts["coverage"]["missing"]
     plan = json.loads(undersong("plan", talk, "--judge", "anthropic:claude-sonnet-5-5", "--json").out)
     assert plan["sequences"]["pairs"] == 1
     assert plan["sequences"]["windows"] >= 1
     assert plan["sequences"]["cost"] > 0
+    sweep = ("sweep", "--store", "all.db", "--reader", "file:asked", "--rule", "alignment_faking", "--json")
+    asked = undersong(*sweep, "--min-evaluations", "1")
+    assert "1 pair of conversations of one agent" in asked.err
+    _answers()
+    ran = undersong(*sweep, "--min-evaluations", "1", "--again")
+    (finding,) = map(json.loads, ran.out.splitlines())
+    assert (finding["agent"], finding["conversations"], finding["confidence"]) == ("kira", ["board", "desk"], None)
+    later = undersong(*sweep, "--min-evaluations", "1", "--again", "--no-sequences")
+    assert (later.out, "no longer hold" in later.err) == ("", False)  # scores do not undo what was read in words

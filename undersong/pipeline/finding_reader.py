@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -15,11 +15,14 @@ from undersong.models.finding import OWN_RULE
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.readings import reading_findings
 from undersong.patterns.significance.confidence import OWN, confidence, doubted, usual_prevalence
+from undersong.pipeline.judged_findings import compared_findings
+from undersong.pipeline.sequence_pairs import compared_shapes, paired_windows
 from undersong.pipeline.sequence_windows import shapes_of, windows_of
 from undersong.pipeline.sequences import answers
 from undersong.stores.protocol import Store
 
 Texts = Callable[[str], Sequence[Message]]  # the messages of a conversation
+RowsOf = Callable[[Collection[str] | None], Iterable[Row]]
 DOUBTED = "a judge that read the whole sequence saw no such shape in it"
 
 
@@ -32,7 +35,7 @@ class FindingReader:
     """
 
     def __init__(self, judge: Judge, texts: Texts, rules: Sequence[PatternRule], prevalence: float | None) -> None:
-        self.read = self.windows = 0
+        self.read = self.windows = self.pairs = 0
         self.spent = Usage()
         self.unread: Counter[str] = Counter()
         self.failure: JudgeError | None = None
@@ -72,6 +75,22 @@ class FindingReader:
             weighed.append(finding)
         return tuple(weighed)
 
+    def compared(self, rows_of: RowsOf, rules: Sequence[PatternRule]) -> tuple[Finding, ...]:
+        """What is found in two conversations of one agent, read side by side, if one of the rules asks for it.
+
+        ``rows_of`` gives the rows of some agents, of all with None.
+        """
+        asked = compared_shapes(shapes_of(rules))
+        if not asked:
+            return ()
+        windows = paired_windows(rows_of(None), self._texts)
+        if not windows:
+            return ()
+        readings = list(answers(self._judge, windows, asked, self))
+        self._count(readings)
+        self.pairs += len(readings)
+        return compared_findings(readings, rules, rows_of({each.agent for each in readings}))
+
     def _asks(self, finding: Finding) -> bool:
         return not was_read(finding) and any(shape.id == finding.pattern for shape in self._shapes)
 
@@ -82,6 +101,8 @@ class FindingReader:
         share = f", {tokens // self.read:,} a finding" if self.read else ""
         read = f"read the sequences of {counted(self.read, 'finding')}"
         yield f"{read}: {counted(self.windows, 'window')}, {tokens:,} tokens{share}, {price}"
+        if self.pairs:
+            yield f"of these {counted(self.pairs, 'pair')} of conversations of one agent, read side by side"
         if self.unread:
             yield "not read: " + "; ".join(
                 f"{counted(count, 'window')}: {why}" for why, count in sorted(self.unread.items())

@@ -96,7 +96,7 @@ def _swept(
     """What ``sweep`` does, with what searches some histories by rules."""
     cursors, others = _cursors(judge_hash, least, rules), other_ways(rules)
     places = {name: BEGINNING if again else store.cursor(cursor) for name, cursor in cursors.items()}
-    before = store.finding_ids()
+    before, read = store.finding_ids(), _read_before(store, rules)
     tally = _SweepTotals(watch)
     for place in sorted(set(places.values())):
         due = [rule for rule in rules if places[rule.pattern] == place]
@@ -104,9 +104,12 @@ def _swept(
         for batch in batches(store.packed(judge_hash, place, least), ROWS, _rows):
             search = searched(batch, due)
             weighed = search.significance()
+            compared = search.compared()
+            tally.findings += compared
             last = Cursor(batch[-1].changed, batch[-1].agent)
-            left_alone = _found_otherwise(store, batch, others)
-            swept = _by_agent(batch, (*weighed.findings, *left_alone))
+            left_alone = (*_found_otherwise(store, batch, others), *read)
+            by_id = {each.finding_id: each for each in (*left_alone, *weighed.findings, *compared)}
+            swept = _by_agent(batch, by_id.values())
             store.put_sweep(judge_hash, swept, patterns, {cursors[name]: last for name in patterns})
             tally.add(batch, search.outcomes, weighed)
             if warn:
@@ -244,6 +247,14 @@ class _Batch:
             findings=tuple(sorted(findings, key=order)), family=sum(part.family for part in self._significance)
         )
 
+    def compared(self) -> tuple[Finding, ...]:
+        """What a judge reads in conversations of these agents side by side."""
+
+        def rows_of(agents: Collection[str] | None) -> Iterator[Row]:
+            return self.rows(each for each in self._histories if agents is None or each.agent in agents)
+
+        return () if self._reader is None else self._reader.compared(rows_of, self._rules)
+
     def rows(self, histories: Iterable[PackedHistory]) -> Iterator[Row]:
         """Their rows, one agent after the other."""
         for history in histories:
@@ -336,6 +347,12 @@ def _found_otherwise(store: Store, histories: Sequence[PackedHistory], others: C
     """The stored findings of the same patterns by rules that are not swept: they stay as they are."""
     for history in histories if others else ():
         yield from (each for each in store.findings(history.agent) if each.rule_hash in others)
+
+
+def _read_before(store: Store, rules: Sequence[PatternRule]) -> tuple[Finding, ...]:
+    """The stored findings of these rules that rest on words that a judge read: scores cannot undo them."""
+    hashes = {rule.hash for rule in rules}
+    return tuple(each for each in store.findings() if each.is_read and each.rule_hash in hashes)
 
 
 def _by_agent(histories: Sequence[PackedHistory], findings: Iterable[Finding]) -> list[AgentSweep]:

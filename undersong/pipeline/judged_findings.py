@@ -50,7 +50,7 @@ def with_readings(
         return refitted(findings, fitted)
     own = own_rules(rules)
     pairs = [each for each in readings if each.compares]
-    compared = [as_of_own_rule(each, own) for each in reading_findings(pairs, (), rules, rows)] if pairs else []
+    compared = compared_findings(pairs, rules, rows) if pairs else ()
     readings = [each for each in readings if not each.compares]
     named = [
         as_of_own_rule(each, own)
@@ -83,6 +83,14 @@ def with_readings(
         *compared,
     )
     return refitted(joined, fitted)
+
+
+def compared_findings(
+    readings: Iterable[SequenceReading], rules: Sequence[PatternRule], rows: Iterable[Row]
+) -> tuple[Finding, ...]:
+    """What readings of two conversations side by side say: how sure that is was not measured."""
+    own = own_rules(rules)
+    return tuple(as_of_own_rule(each, own) for each in reading_findings(readings, (), rules, rows))
 
 
 def failed_places(readings: Iterable[SequenceReading], pattern: str) -> frozenset[tuple[str, str]]:

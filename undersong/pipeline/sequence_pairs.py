@@ -94,11 +94,11 @@ def _talk(agent: str, name: str, messages: Sequence[Message]) -> _Talk | None:
     windows = windows_of(Nomination(agent=agent, conversation=name), messages, MOST_BYTES // 2)
     if not windows:
         return None
-    said = {each.id: sign for each in messages if (sign := _sign(each))}
-    window = next((each for each in windows if any(one.id in said for one in each.messages)), windows[0])
+    signs = {each.id: sign for each in messages if (sign := _sign(each))}
+    window = next((each for each in windows if any(one.id in signs for one in each.messages)), windows[0])
     others = [each for each in window.messages if each.agent != agent and each.role not in SILENT_ROLES]
     words = (word for each in others or window.messages for word in _WORD.findall(each.text.casefold()))
-    return _Talk(agent, window.messages, sum(said.values()) if said else None, frozenset(words))
+    return _Talk(agent, window.messages, sum(signs.values()) if signs else None, frozenset(words))
 
 
 def _sign(message: Message) -> int:
