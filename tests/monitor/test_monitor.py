@@ -230,6 +230,24 @@ def test_a_mapping_without_a_position_comes_last(monitor: SyncMonitor) -> None:
 
 
 @pytest.mark.parametrize(
+    ("more", "thinking"),
+    [
+        ({"text": "Fine.", "thinking": "They watch."}, "They watch."),
+        ({"text": "<scratchpad>They watch.</scratchpad>\nFine."}, "They watch."),
+        ({"text": "<think>Twice.</think>\nFine.", "thinking": "They watch."}, "They watch.\n\nTwice."),
+        ({"text": "Fine."}, ""),
+    ],
+)
+def test_thinking_of_a_mapping_is_thinking_and_no_speech(
+    monitor: SyncMonitor, more: dict[str, str], thinking: str
+) -> None:
+    given_twice = {"id": "1", "conversation": "t", "author": "kira", "role": "agent"} | more
+    message = monitor.observe(given_twice).message
+    assert (message.text, message.thinking) == ("Fine.", thinking)
+    assert not monitor.observe(given_twice).is_new
+
+
+@pytest.mark.parametrize(
     ("message", "what"),
     [
         ({"conversation": "t", "author": "kira", "text": "x"}, "without id"),

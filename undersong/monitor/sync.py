@@ -14,6 +14,7 @@ from undersong.errors import JudgeError, RecordError, StoreError, UsageError
 from undersong.formats.json_stream import as_read
 from undersong.formats.jsonl import message_of
 from undersong.formats.normalize import mark_ambiguous_agents
+from undersong.formats.scratchpads import with_thinking
 from undersong.judges.limits import RunLimits
 from undersong.judges.protocol import Judge
 from undersong.models import (
@@ -236,7 +237,7 @@ class SyncMonitor:
             missing = "id" if not message.id else "conversation"
             what = f"a message without {missing}"
             raise RecordError(what, remedy="give every message an id of its own, and name its conversation")
-        part = Conversation(id=message.conversation, source_format=LIVE, messages=(message,))
+        part, _ = with_thinking(Conversation(id=message.conversation, source_format=LIVE, messages=(message,)))
         return mark_ambiguous_agents(part, self._is_known).messages[0]
 
     def _is_known(self, escaped: str) -> bool:
