@@ -226,6 +226,22 @@ def test_quotes_are_the_strongest_sentences_of_those_shown() -> None:
     assert places_of(first) == [("a", name) for name in first.message_ids]
 
 
+def test_exact_words_do_not_crowd_out_what_was_counted() -> None:
+    counted = leads([*run_of(), *(said("kira", "z", n, 0.8) for n in range(3))])[0]
+    exact = [
+        msgspec.structs.replace(
+            counted, id=f"{n:02}", kind="message", agent=f"vex{n:02}", conversation="y", score=101.0
+        )
+        for n in range(12)
+    ]
+    others = [msgspec.structs.replace(counted, id=f"k{n}", agent=f"kira{n}", score=9.0 - n / 2) for n in range(6)]
+    room = lead_weights().shown - lead_weights().counted
+    assert shown_leads([*others[::-1], *exact]) == (*exact[:room], *others[:4])
+    assert shown_leads([*others[:1], *exact]) == (*exact[:9], others[0])
+    decided = [msgspec.structs.replace(lead, decided="rejected") for lead in exact[:9]]
+    assert shown_leads([*decided, *exact[9:], *others]) == (*exact[9:], *others, decided[0])
+
+
 def test_what_somebody_decided_on_comes_last_until_its_words_change() -> None:
     ranked = leads([*run_of(), *(said("kira", "z", n, 0.8) for n in range(3))])
     first = ranked[0]

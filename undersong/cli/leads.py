@@ -144,6 +144,10 @@ def _lines(leads: Sequence[Lead], rest: str) -> Iterator[str]:
             yield f"   {words().decided_lead.format(verdict=lead.decided)}"
         for quote in lead.quotes[:1]:
             yield f"   “{one_line(quote.text, QUOTED)}” ({one_line(quote.message_id, 80)})"
+    exact = sum(lead.kind == "message" for lead in shown)
+    every = sum(lead.kind == "message" for lead in leads)
+    if exact < every:
+        yield words().look_share.format(shown=exact, of=every)
     yield f"Named above: {len(shown)} of {_ranked(leads)} that were ranked ({rest}); {TOO_FEW}. {words().look_guide}"
 
 

@@ -48,6 +48,7 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cut: float
     exact: float
     shown: int
+    counted: int
     which: str
     side: str
     reads: str
@@ -101,6 +102,7 @@ def shown_leads(leads: Sequence[Lead]) -> tuple[Lead, ...]:
     """Those that a person is shown: above the measured cut, each conversation of two once, as many as one looks at.
 
     Who is named for exact words is not named for what was counted, too, nor is the conversation in which it is said.
+    Of the places of those for exact words ``counted`` are left to what was counted, where there is so much.
     """
     weights = lead_weights()
     above = sorted((lead for lead in leads if lead.score > weights.cut), key=lambda lead: (-lead.score, lead.agent))
@@ -111,7 +113,13 @@ def shown_leads(leads: Sequence[Lead]) -> tuple[Lead, ...]:
         between_two = lead.kind == "conversation"
         if lead.kind != "message" and (lead.conversation if between_two else lead.agent) not in named:
             first.setdefault(("", lead.conversation) if between_two else (lead.agent, None), lead)
-    return tuple(sorted((*exact, *first.values()), key=lead_order)[: weights.shown])
+    shown: list[Lead] = []
+    for decided in (False, True):
+        words, counts = ([each for each in group if bool(each.decided) is decided] for group in (exact, first.values()))
+        left = weights.shown - len(shown)
+        shown += words[: max(0, left - min(len(counts), weights.counted))]
+        shown += counts[: weights.shown - len(shown)]
+    return tuple(sorted(shown, key=lead_order))
 
 
 def places_of(lead: Lead) -> list[MessageKey]:
