@@ -79,4 +79,12 @@ def test_it_stands_on_the_first_screen_in_sarif_and_fails_a_gate(undersong: Unde
     assert first["quote"] in ATTACK.replace("\n", " ")
     (result,) = json.loads(Path("undersong-report/report.sarif").read_bytes())["runs"][0]["results"]
     assert (result["ruleId"], result["level"]) == ("orders_to_models", "warning")
+    lead = json.loads(Path("undersong-report/leads.jsonl").read_text(encoding="utf-8"))
+    assert (lead["id"], lead["rank"], lead["kind"], lead["agent"]) == (
+        result["properties"]["lead"], 1, "message", "chandog"
+    )  # fmt: skip
+    assert lead["reason"] == "chandog tells whoever reads it to drop their instructions (turn 1)."
+    assert (lead["evidence"][0]["source"], lead["quotes"][0]["text"] in ATTACK) == ("orders", True)
+    assert undersong("leads", "undersong-report").out.startswith(f"1. chandog in p9\n   {lead['reason']}\n   “")
+    assert undersong("verify", "undersong-report", "posts.jsonl").code == 0
     assert undersong("audit", "posts.jsonl", "--fail-on", "high", "--out", "other").code == 0

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 JUDGE_FAILED = 4  # exit code
 LEADS_LIVE = (
-    "leads from exact words (requests) are told as they come; those that compare everybody need all of it: "
+    "leads from exact words (orders, requests) are told as they come; those that compare everybody need all of it: "
     "`undersong leads FILE`"
 )
 _OF_MESSAGES = ("store", "judge", "recall", "read_all", "warn")  # options that make sense for messages alone

@@ -31,7 +31,8 @@ class Lead(Record, frozen=True, kw_only=True):
     messages that show most of it, ``message_conversations`` the conversation of each. ``quotes`` are verbatim, and
     empty below the cut. ``score`` is a weighted sum (``leads.yaml``): 0 is like the others of the run; no probability.
     ``above_cut`` says whether it is above the cut at which precision was measured. ``kind`` ``message``: exact words in
-    these messages, such as requests that are rare together; the score of these is above all others. ``decided`` is the
+    these messages: orders to whoever reads them, or requests that are rare together (the source of the evidence is
+    ``orders`` or ``requests``); the score of these is above all others. ``decided`` is the
     latest verdict of a person on these messages, None where nobody decided, or the messages have changed since.
     """
 

@@ -12,7 +12,7 @@ from undersong.judges.context import EarlierMessages
 from undersong.judges.protocol import Judge, Question
 from undersong.judges.stance import with_stance
 from undersong.models import Conversation, Evaluation, Lead, Message, Route, Row, Scan, ThreadScan, Tier
-from undersong.patterns.request_leads import request_leads
+from undersong.patterns.request_leads import word_leads
 from undersong.pipeline.evaluate import HistoryLookup, RoutedThread, question_of, still_valid, unread
 from undersong.routing.budget import BudgetCutoff, for_recall
 from undersong.routing.route import NONE_ELSEWHERE, Policy, Proposal, decide_routes, load_policy, propose
@@ -22,7 +22,7 @@ from undersong.rows.jsonl import rounded
 from undersong.scan import SignalBook, scan_conversation
 from undersong.scan.incremental import IncrementalScan
 from undersong.stores.protocol import ConversationUpdate, StoredConversation
-from undersong.verdict import request_moments
+from undersong.verdict import word_moments
 
 NOT_YET = "the judge did not come to it; it is asked with the next message of the conversation"
 
@@ -191,8 +191,8 @@ class ConversationState:
 
     def leads_by_now(self) -> dict[str, Lead]:
         """The leads from exact words in its messages so far, by id."""
-        moments = request_moments(self.conversation, self.thread.session_context_vector)
-        return {lead.id: lead for lead in request_leads(self.conversation.id, moments)}
+        moments = word_moments(self.conversation, self.scans, self.thread.session_context_vector)
+        return {lead.id: lead for lead in word_leads(self.conversation.id, moments)}
 
     def routed(self) -> RoutedThread:
         """The conversation with its scans and routes."""

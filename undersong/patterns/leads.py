@@ -47,6 +47,7 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prior: int
     cut: float
     exact: float
+    orders: dict[str, float]
     shown: int
     counted: int
     which: str

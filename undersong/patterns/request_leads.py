@@ -11,6 +11,7 @@ from undersong.datafiles.verdict_config import requests_config
 from undersong.models import Finding, Lead, LeadEvidence, Moment, Row, SessionVerdict, SignalBand, ranked_leads
 from undersong.models.verdict import REQUEST
 from undersong.patterns.leads import SHOWN_NAME, lead_weights, leads_of
+from undersong.patterns.order_leads import order_leads
 
 SOURCE = "requests"
 NAMED = 6  # kinds of requests that a sentence names, the gravest
@@ -24,10 +25,17 @@ def all_leads(
 ) -> tuple[Lead, ...]:
     """Every lead of a run, best first: those from exact words, then every agent with enough messages (``leads_of``)."""
     leads = [
-        *(lead for session in sessions for lead in request_leads(session.conversation, session.moments)),
+        *(lead for session in sessions for lead in word_leads(session.conversation, session.moments)),
         *leads_of(rows, findings, bands),
     ]
     return ranked_leads(leads)
+
+
+def word_leads(conversation: str, moments: Iterable[Moment]) -> Iterator[Lead]:
+    """The leads from exact words of a conversation: orders to whoever reads them, and requests; with no rank."""
+    noted = tuple(moments)
+    yield from order_leads(conversation, noted)
+    yield from request_leads(conversation, noted)
 
 
 def request_leads(conversation: str, moments: Iterable[Moment]) -> Iterator[Lead]:

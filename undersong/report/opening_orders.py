@@ -9,13 +9,12 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, Moment, SessionVerdict
 from undersong.models.verdict import AGENT_ORDERS, ORDERS, SPREADS
+from undersong.patterns.order_leads import order_lead_id, what_is_ordered
 from undersong.report.opening_choice import Point
 from undersong.report.opening_phrases import at_turn, name_of, sentence_start, session_name
 from undersong.report.opening_sentences import sentences
 
 ORDER = 100  # characters of an order to models within a sentence
-DROP = "drop their instructions"
-OPENING = "Tells others to "  # how the title of a noted order begins
 
 
 class Order(NamedTuple):
@@ -64,8 +63,7 @@ def _by_speaker(case: Case, codes: tuple[str, ...]) -> dict[str, list[Order]]:
 def _kinds(own: list[Order]) -> list[str]:
     """What readers are told to do, each once, keys and money first."""
     ordered = sorted(own, key=lambda order: order.turn.code != AGENT_ORDERS)
-    done = (DROP if order.turn.code == ORDERS else order.turn.title.removeprefix(OPENING) for order in ordered)
-    return list(dict.fromkeys(f"to {does}" for does in done))
+    return list(dict.fromkeys(what_is_ordered(order.turn) for order in ordered))
 
 
 def _listed(parts: list[str]) -> str:
@@ -74,6 +72,7 @@ def _listed(parts: list[str]) -> str:
 
 def _point(case: Case, own: list[Order], strongest: Order, orders: str, quote: str, code: str) -> Point:
     session, turn = strongest
+    lead_id = order_lead_id(session.conversation, turn.agent)
     messages = {(order.session.conversation, order.turn.message_id) for order in own}
     place = at_turn(case, session, turn.position)
     where = place if len(messages) == 1 else f"{counted(len(messages), 'message')}, first {place}"
@@ -88,4 +87,6 @@ def _point(case: Case, own: list[Order], strongest: Order, orders: str, quote: s
         id=turn.message_id,
         title=session_name(session),
         state="lead" if code == SPREADS else "finding",
+        lead_id=lead_id,
+        rank=next((lead.rank for lead in case.leads if lead.id == lead_id), 0),
     )

@@ -44,7 +44,7 @@ from undersong.verdict.labels import measured_labels, measured_signals
 from undersong.verdict.profile import profile_of, project_of
 from undersong.verdict.repeated_failures import repeated_failures
 from undersong.verdict.session_title import title_of
-from undersong.verdict.transcript import DetectorResult, Signals, Transcript
+from undersong.verdict.transcript import DetectorResult, Signals, Transcript, turns_of
 
 __all__ = ["MECHANISM", "false_promises"]
 MARKED = {  # the kind of a moment, and the field of a mark that has its codes
@@ -90,8 +90,7 @@ def session_verdict(
     if not all_labels:
         messages = {message.id: message for message in conversation.messages}
         moments = tuple(_consistent(tuple(measured_labels(moments, messages, profile))))
-    moments = (*moments, *orders_to_models(transcript), *orders_to_agents(transcript, profile))
-    moments = (*moments, *request_moments(conversation, context, profile))
+    moments = (*moments, *word_moments(conversation, scans, context, profile))
     turns = () if all(each.absent for each in results.values()) else _turns(conversation, deductions, config)
     score = turns[-1][1] if turns else None
     judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")
@@ -119,16 +118,18 @@ def session_verdict(
     )
 
 
-def request_moments(
-    conversation: Conversation, context: Sequence[str], profile: Profile | None = None
+def word_moments(
+    conversation: Conversation, scans: Sequence[Scan], context: Sequence[str], profile: Profile | None = None
 ) -> tuple[Moment, ...]:
-    """The requests that are worth a look together; they need these messages alone, so that they can be noted live.
+    """Orders to whoever reads them, and requests that are worth a look together, all of them exact words.
 
-    ``context`` are the words of the thread's scan for what kind of talk it is.
+    They need these messages alone, so that they can be noted live. ``context`` are the words of the thread's scan for
+    what kind of talk it is.
     """
-    if (profile or _profile(conversation, (*context, *conversation.context))) == "coding":
-        return ()
-    return tuple(requests(conversation.messages))
+    profile = profile or _profile(conversation, (*context, *conversation.context))
+    messages = [turn.message for turn in turns_of(conversation, scans)]
+    asked = () if profile == "coding" else requests(conversation.messages)
+    return (*orders_to_models(messages), *orders_to_agents(messages, profile), *asked)
 
 
 def _profile(conversation: Conversation, context: Sequence[str]) -> Profile:

@@ -79,7 +79,7 @@ class Transcript:
     """The turns of a conversation in order; what nobody went on with (abandoned branches) is left out."""
 
     def __init__(self, conversation: Conversation, scans: Sequence[Scan]) -> None:
-        self.turns = list(_turns(conversation, scans))
+        self.turns = list(turns_of(conversation, scans))
         self.outcomes = list(_outcomes(self.turns))
         self._outcome_places = [each.turn.place for each in self.outcomes]
         self._outcome_runs = [each.turn.run for each in self.outcomes]
@@ -154,7 +154,7 @@ def moment(
     )
 
 
-def _turns(conversation: Conversation, scans: Sequence[Scan]) -> Iterator[TranscriptTurn]:
+def turns_of(conversation: Conversation, scans: Sequence[Scan]) -> Iterator[TranscriptTurn]:
     run = place = 0
     story = False
     for message, scan in zip(conversation.messages, scans, strict=True):

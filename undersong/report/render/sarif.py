@@ -10,6 +10,8 @@ from urllib.parse import quote as percent
 from undersong.core.sanitize import visible
 from undersong.core.text import mechanism_name, text_hash
 from undersong.models import Bypass, Case, Deduction, LedgerClaim, Message, Quote
+from undersong.patterns.order_leads import CODES as ORDER_CODES
+from undersong.patterns.order_leads import order_lead_id
 from undersong.report.finding_view import RuleWords
 from undersong.report.narrative import certainty_words, moment_label
 from undersong.report.order import FindingResult, SessionResult, group_of, is_faint, results
@@ -121,6 +123,8 @@ def _of_session(result: SessionResult, messages: Messages) -> dict[str, Any]:
     else:
         name, title, text = claim.code, claim.title, f"{moment_label(claim)}: {claim.explanation}"
         fingerprint, what, own, related = "moment/v1", claim.code, {"basis": claim.basis}, None
+        if claim.code in ORDER_CODES:
+            own |= {"lead": order_lead_id(home, claim.agent)}
     return {
         "rule": _rule(name, title, "", level),
         "level": level,
