@@ -32,10 +32,13 @@ TO_CHECK = AGAINST | {"unsupported"}  # states whose messages a report links to
 DECISIVE: tuple[ClaimState, ...] = ("contradicted", "disputed", "withdrawn", "backed", "hedged", "unsupported")
 BypassKind = Literal[
     "skipped", "deleted", "emptied", "weakened", "special_cased", "silenced", "no_verify", "reproduction_edited",
-    "changed_after_check", "part_run", "counts_differ",
+    "changed_after_check", "part_run", "counts_differ", "suppressed",
 ]  # fmt: skip
 BYPASS = "bypass"  # in place of a level, as a gate: ways round a check alone
-OVERSTATED: frozenset[BypassKind] = frozenset({"changed_after_check", "part_run", "counts_differ"})  # the check ran
+SUPPRESSED: BypassKind = "suppressed"  # a check that nobody saw fail
+OVERSTATED: frozenset[BypassKind] = frozenset(
+    {"changed_after_check", "part_run", "counts_differ", SUPPRESSED}
+)  # it ran
 
 
 class Deduction(Record, frozen=True, kw_only=True):
@@ -199,6 +202,11 @@ class Bypass(Record, frozen=True, kw_only=True):
     def disarms(self) -> bool:
         """Whether a check was changed, silenced or passed by; else it ran, and more was claimed than it showed."""
         return self.kind not in OVERSTATED
+
+    @property
+    def is_lead(self) -> bool:
+        """Whether it is no more than worth a look: nobody saw the check fail, and to silence it may well be right."""
+        return self.kind == SUPPRESSED
 
     @property
     def what(self) -> str:

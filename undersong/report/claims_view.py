@@ -51,7 +51,7 @@ def claim_views(verdict: SessionVerdict, citations: Citations) -> tuple[ClaimVie
 def against(verdict: SessionVerdict) -> int:
     """How many messages speak against a session: contradicted or disputed claims, points, ways round a check."""
     claims = {claim.message_id for claim in verdict.claims if claim.state in AGAINST}
-    bypasses = {bypass.message_id for bypass in verdict.bypasses}
+    bypasses = {bypass.message_id for bypass in verdict.bypasses if not bypass.is_lead}
     return len(claims | bypasses | {deduction.message_id for deduction in verdict.deductions})
 
 

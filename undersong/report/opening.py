@@ -30,6 +30,7 @@ from undersong.report.opening_choice import (
 )
 from undersong.report.opening_orders import agent_orders, model_orders
 from undersong.report.opening_phrases import (
+    OF_CODE,
     QUOTE,
     at_turn,
     days_words,
@@ -97,7 +98,7 @@ def _sources(case: Case) -> list[list[Point]]:
         model_orders(case),
         _requests(case),
         _claims(case, ("contradicted", "disputed")),
-        _bypasses(case),
+        _bypasses(case, leads=False),
         agent_orders(case, SPREADS),
         *_hints(case),
     )
@@ -109,11 +110,11 @@ def _hints(case: Case) -> tuple[Iterable[Point], ...]:
     likely = (
         finding_point(each, case) for each in order_findings(case.findings) if each.is_lead and not is_faint(each)
     )
+    work = (_claims(case, ("unsupported",)), _bypasses(case, leads=True), _failures(case))
     if all(session.profile == "coding" for session in case.sessions):
-        return _claims(case, ("unsupported",)), _failures(case), likely, _deductions(case, sure=False), _moments(case)
+        return *work, likely, _deductions(case, sure=False), _moments(case)
     other, of_companions = _leads(case)
     turns = (_moments(case), [*_turns(case), *of_companions])
-    work = (_claims(case, ("unsupported",)), _failures(case))
     return _deductions(case, sure=False), likely, other, *turns, *work
 
 
@@ -218,7 +219,7 @@ def _session_deductions(case: Case, session: SessionVerdict, *, sure: bool) -> I
     groups: dict[tuple[str, str, str], list[Deduction]] = {}
     for deduction in session.deductions:
         if (deduction.mechanism == "false_promise") is sure:
-            about = _promised(session, deduction) if sure and deduction.kind != "same_hash" else ""
+            about = _promised(session, deduction) if sure and deduction.kind not in OF_CODE else ""
             key = (deduction.mechanism, deduction.kind, about and about + deduction.episode)
             groups.setdefault(key, []).append(deduction)
     for (mechanism, kind, _), group in sorted(groups.items(), key=lambda item: -sum(d.points for d in item[1])):
@@ -226,8 +227,7 @@ def _session_deductions(case: Case, session: SessionVerdict, *, sure: bool) -> I
 
 
 def _deduction(case: Case, session: SessionVerdict, mechanism: str, kind: str, group: Sequence[Deduction]) -> Point:
-    words, first = sentences(), group[0]
-    promises = words.promises
+    words, promises, first = sentences(), sentences().promises, group[0]
     form = promises.get(kind, promises[""]) if mechanism == "false_promise" else words.mechanisms.get(mechanism)
     form = form or promises[""]
     if mechanism == "false_promise" and _of_another_check(session, first):
@@ -335,10 +335,10 @@ def _on(time: datetime | None) -> str:
     return f", {time:%Y-%m-%d}" if time else ""
 
 
-def _bypasses(case: Case) -> Iterator[Point]:
+def _bypasses(case: Case, *, leads: bool) -> Iterator[Point]:
     words = sentences()
     for session in case.sessions:
-        for item in session.bypasses:
+        for item in (bypass for bypass in session.bypasses if bypass.is_lead is leads):
             yield Point(
                 kind="bypass",
                 sentence=f"{sentence_start(words.bypasses[item.kind])} ({at_turn(case, session, item.position)}).",
@@ -349,7 +349,7 @@ def _bypasses(case: Case) -> Iterator[Point]:
                 message_id=item.message_id,
                 id=item.message_id,
                 title=session_name(session),
-                state="finding",
+                state="lead" if leads else "finding",
             )
 
 

@@ -12,6 +12,7 @@ from undersong.report.opening_sentences import sentences
 
 QUOTE = 220  # characters of a quote
 ENDS = (". ", "? ", "! ", ".\n", "\n")  # of a sentence, near enough for a quote
+OF_CODE = ("same_hash", "comments_only")  # kinds of a false promise that say themselves what was promised
 STARTS = ("the ", "tests ", "a ", "some ", "more ")  # of our own words, as against names
 
 

@@ -185,6 +185,7 @@ SARIF: dict[str, SarifLevel] = {
 GUN: SarifLevel = "note"
 ORDER_TO_READERS: SarifLevel = "warning"  # certain that it is written, not that it is meant
 DISARMED: SarifLevel = "error"  # a check was silenced, emptied or passed by: those lines are there
+SUPPRESSED_CHECK: SarifLevel = "note"  # nobody saw it fail, and to silence it may well be right
 OVERSTATED_CHECK: SarifLevel = "warning"  # the check ran, and more is claimed than it showed
 CLAIM: SarifLevel = "error"  # said that the tests pass, and the session shows that they failed
 HEAVY = 20  # points from which a deduction is an error: a false promise; the other mechanisms rest on wording alone
@@ -228,10 +229,14 @@ def results(case: Case) -> Iterator[Result]:
             if claim.state == "contradicted" and claim.message_id not in deducted:
                 yield SessionResult(claim, session, CLAIM)
         for bypass in session.bypasses:
-            yield SessionResult(bypass, session, DISARMED if bypass.disarms else OVERSTATED_CHECK)
+            yield SessionResult(bypass, session, _bypass_weight(bypass))
         orders = [each for each in session.moments if each.code in (ORDERS, AGENT_ORDERS)]
         yield from (SessionResult(each, session, ORDER_TO_READERS) for each in orders)
         yield from (SessionResult(each, session, GUN) for each in session.moments if each.kind == "smoking_gun")
+
+
+def _bypass_weight(bypass: Bypass) -> SarifLevel:
+    return SUPPRESSED_CHECK if bypass.is_lead else DISARMED if bypass.disarms else OVERSTATED_CHECK
 
 
 def _weight(deduction: Deduction) -> SarifLevel:
@@ -241,7 +246,7 @@ def _weight(deduction: Deduction) -> SarifLevel:
 def at_or_above(case: Case, level: str, confidence: float | None = None) -> list[Result]:
     """The results of ``level`` (one of ``LEVELS``) or above; what has a level in SARIF alone is compared by that.
 
-    ``BYPASS`` in place of a level: all ways round a check, and nothing else.
+    ``BYPASS`` in place of a level: the ways round a check that are more than leads, and nothing else.
 
     A finding counts from ``confidence`` (0-1, None: .5) on; one whose confidence is not known counts always.
     """
@@ -250,7 +255,7 @@ def at_or_above(case: Case, level: str, confidence: float | None = None) -> list
 
 def _reaches(result: Result, level: str, confidence: float | None) -> bool:
     if level == BYPASS:
-        return not isinstance(result, FindingResult) and isinstance(result.claim, Bypass)
+        return not isinstance(result, FindingResult) and isinstance(result.claim, Bypass) and not result.claim.is_lead
     if not isinstance(result, FindingResult):
         return ORDER.index(result.level) >= ORDER.index(SARIF[level]) and level != "critical"
     return result.finding.counts_from(confidence) and LEVELS.index(result.finding.level) >= LEVELS.index(level)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
+from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import bypass_config
 from undersong.models import Bypass
-from undersong.models.verdict import BypassKind
+from undersong.models.verdict import SUPPRESSED, BypassKind
 from undersong.verdict.check_claims import STALE, CheckEvent, CheckHistory, Ruling, check_claims, of_kinds, since_change
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.edits import FileEdit, edits_by_command, edits_of
@@ -19,6 +20,8 @@ QUOTES = "'\""
 LINES, WIDTH = 6, 200  # lines of an edit or a command that are told, and how much of each
 ASKED_BACK = 3  # words of a person before it in which it may have been asked for
 _WRITTEN = re.compile(r">>?[ ]*['\"]?([\w./-]+)")
+_CONDITIONAL = re.compile(r"\bskip(?:if|unless)\b", re.IGNORECASE)  # by platform or version
+_HIDES_ALL = re.compile(r"\|\||continue-on-error|--exit-zero|--passWithNoTests")  # every failure behind it
 FAILED_BACK = 3  # requests back in which a check may have failed
 
 
@@ -50,7 +53,9 @@ class _Requests:
 def _by_calls(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass]:
     own_lines: set[str] = set()  # of tests, which the session itself wrote: to correct them is no way round
     made: set[str] = set()  # names of files that the session itself wrote: to remove them is to tidy up
+    quiet: list[_Silenced] = []
     for turn in transcript.turns:
+        yield from _passed_over(turn, quiet)
         for call in turn.message.tool_calls if turn.is_agent else ():
             if call.id and call.id in transcript.failed_calls:
                 continue
@@ -61,8 +66,48 @@ def _by_calls(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass]
             failed, edits = _failed(turn, history), [*edits_of(call), *edits_by_command(command)]
             for edit in edits if failed else ():
                 yield from _by_edit(turn, edit, failed, own_lines)
+            quiet += [silenced for edit in edits if not failed for silenced in _suppressed(turn, edit)]
             made |= {edit.path.rsplit("/", 1)[-1] for edit in edits_of(call) if edit.old is None}
             own_lines |= {line.strip() for edit in edits if _is_test(edit.path) for line in edit.added}
+
+
+class _Silenced(NamedTuple):
+    """A check that an edit tells to be silent, without a failure before: a claim of which kinds it puts in doubt."""
+
+    kinds: Collection[str]
+    run: int
+    bypass: Bypass
+
+
+def _suppressed(turn: TranscriptTurn, edit: FileEdit) -> Iterator[_Silenced]:
+    """What an edit of existing code or tests tells to be silent; a new file or a new test comes as it is."""
+    config, test = bypass_config(), _is_test(edit.path)
+    if (
+        edit.old is None
+        or edit.deleted
+        or (test and _count(config.definitions, edit.new) > _count(config.definitions, edit.old))
+    ):
+        return
+    shape = config.skips if test else config.silencing_lines
+    lines = [line for line in _matching(shape, edit.added) if not _CONDITIONAL.search(line)]
+    if lines and _more(shape, edit):
+        what = "Tests are skipped" if test else "A check is told to be silent"
+        explanation = f"{what}, and its success is claimed; that it failed before was not seen."
+        kinds = ("tests",) if test else ("lint", "types", "build")
+        hides_all = not test and any(_HIDES_ALL.search(line) for line in lines)
+        yield _Silenced(
+            (*kinds, "tests") if hides_all else kinds,
+            turn.run,
+            _bypass(turn, SUPPRESSED, explanation, lines, edit.path),
+        )
+
+
+def _passed_over(turn: TranscriptTurn, quiet: list[_Silenced]) -> Iterator[Bypass]:
+    """The silenced checks of a request whose success a message claims without a word of it."""
+    quiet[:] = [item for item in quiet if item.run == turn.run]
+    for claim in turn.claims if quiet else ():
+        if not claim.hedged and not is_named(SUPPRESSED, turn.prose):
+            yield from (item.bypass for item in quiet if set(item.kinds) & set(claim.checks))
 
 
 def _failed(turn: TranscriptTurn, history: CheckHistory) -> list[CheckEvent]:
