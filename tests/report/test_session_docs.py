@@ -18,7 +18,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "sessions.md").read_text(encoding="
 KINDS = {
     instability.MECHANISM: {instability.FLIP, instability.CONCESSION},
     camouflage.MECHANISM: {camouflage.KIND},
-    MECHANISM: {same_code.KIND, contradicted_claims.AFTER, contradicted_claims.ERROR},
+    MECHANISM: {same_code.SAME, same_code.COMMENTS, contradicted_claims.AFTER, contradicted_claims.ERROR},
     liability.MECHANISM: {liability.KIND},
 }
 

@@ -28,6 +28,9 @@ _WRITTEN = re.compile(
     r"(?P<text>.*?)\n[ \t]*(?P=end)\b",
     re.DOTALL,
 )
+_SPACED = re.compile(r"\.(?:py|js|ts|go|rs|java|kt|cs|cc?|cpp|h|hpp)$")  # space between signs means nothing there
+_GAPS = re.compile(r"(\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)|(?<!\w)[ \t]+|[ \t]+(?!\w)")
+_DOCSTRING = re.compile(r"(:[ \t]*\n)[ \t]*r?(\"{3}|'{3})[\s\S]*?\2[ \t]*(?:\n|\Z)")  # right behind a head
 _OLD, _NEW = ("old_string", "old_str", "old"), ("new_string", "new_str", "new", "content", "file_text", "new_source")
 
 
@@ -50,6 +53,21 @@ class FileEdit(NamedTuple):
         """The lines that are gone."""
         after = set(self.new.splitlines())
         return [line for line in (self.old or "").splitlines() if line.strip() and line not in after]
+
+    @property
+    def is_of_form(self) -> bool:
+        """Whether docstrings, or white space that means nothing, are all that differs."""
+        if self.old is None or self.old == self.new or not _SPACED.search(self.path):
+            return False
+        sides = [_DOCSTRING.sub(r"\1", text) if self.path.endswith(".py") else text for text in (self.old, self.new)]
+        bare = ["".join(text.split()) for text in sides]
+        return bare[0] == bare[1] != "" and _signs(sides[0]) == _signs(sides[1])
+
+
+def _signs(code: str) -> list[tuple[str, str]]:
+    """The lines of a code with their indents, without the white space between signs."""
+    lines = ((line, line.strip()) for line in code.splitlines())
+    return [(line[: line.find(bare[0])], _GAPS.sub(lambda gap: gap[1] or "", bare)) for line, bare in lines if bare]
 
 
 def edits_of(call: ToolCall) -> Iterator[FileEdit]:

@@ -151,7 +151,12 @@ def changes_unseen(call: ToolCall) -> bool:
     command = command_of(call)
     if is_check(command) and "<<" not in command and " -c " not in command:
         return False
-    return any(not looks(words) for words in commands(command))
+    return any(not looks(words) and not _records(words) for words in commands(command))
+
+
+def _records(words: list[str]) -> bool:
+    """Whether a command only hands on what is there: it adds, commits or pushes it."""
+    return words[:1] == ["git"] and words[1:2] in (["add"], ["commit"], ["push"], ["tag"])
 
 
 def decoded(text: str) -> Any:

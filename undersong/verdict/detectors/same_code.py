@@ -1,4 +1,4 @@
-"""The false promise of the kind ``same_hash``: "fixed", and the code is an earlier version of itself."""
+"""The false promises ``same_hash`` and ``comments_only``: "fixed", and the code does what an earlier version did."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import bypass_config, liability_config, mechanisms, pattern
 from undersong.models import CodeBlock, Deduction, Message, Quote
 from undersong.verdict.claims import asks_again, asks_back, claims, complains, goes_back, of_form, sentence
-from undersong.verdict.edits import edits_of
+from undersong.verdict.edits import FileEdit, edits_of
 from undersong.verdict.shell import changes_unseen
 from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn, deduction, quote
 
-MECHANISM, KIND = "false_promise", "same_hash"
+MECHANISM, SAME, COMMENTS = "false_promise", "same_hash", "comments_only"
 CHANGES = "change"  # the act of claims.yaml that speaks of code: "I have updated the function"
 
 
@@ -145,13 +145,23 @@ def same_code_promises(transcript: Transcript) -> tuple[list[Deduction], bool]:
 
 def _shown(turn: TranscriptTurn, block: CodeBlock, versions: CodeHistory) -> ShownBlock:
     agent = turn.message.agent
-    if block.replaces is not None and block.replaces == block.substance:
+    if block.replaces is not None and (block.replaces == block.substance or _is_of_form(turn, block)):
         return ShownBlock(turn, block, idle=True)
     for number, version in enumerate(_names(block)):
         past = versions.earlier(agent, block.path, version)
         if past and (block.kind != "edit" or past[0].run < turn.run):
             return ShownBlock(turn, block, past, form=number > 0)
     return ShownBlock(turn, block)
+
+
+def _is_of_form(turn: TranscriptTurn, block: CodeBlock) -> bool:
+    """Whether the edits of the call behind a block change docstrings and white space only."""
+    edits = _edits(turn, block)
+    return bool(edits) and all(edit.is_of_form for edit in edits)
+
+
+def _edits(turn: TranscriptTurn, block: CodeBlock) -> list[FileEdit]:
+    return [edit for call in turn.message.tool_calls if call.id == block.call for edit in edits_of(call)]
 
 
 def _names(block: CodeBlock) -> tuple[str, str]:
@@ -217,9 +227,9 @@ def _claim(turn: TranscriptTurn, shown: Sequence[ShownBlock]) -> tuple[int, int]
 
 def _silences(shown: ShownBlock) -> bool:
     """Whether an edit changes no code and tells a check to be silent: that is told as a way round it."""
-    calls = (call for call in shown.turn.message.tool_calls if shown.idle and call.id == shown.block.call)
     shape = re.compile(bypass_config().silencing_lines, re.MULTILINE)
-    return any(shape.search(line) for call in calls for edit in edits_of(call) for line in edit.added)
+    edits = _edits(shown.turn, shown.block) if shown.idle else []
+    return any(shape.search(line) for edit in edits for line in edit.added)
 
 
 def _announced(transcript: Transcript, shown: TranscriptTurn, turn: TranscriptTurn, claim: tuple[int, int]) -> bool:
@@ -259,7 +269,16 @@ def _deduction(turn: TranscriptTurn, claim: tuple[int, int], shown: ShownBlock, 
         *(_code_quote(past[0].message, past[1]) if past else ()),
     )
     words = f"The message says that something is done or fixed, and {_what(shown, undone)}."
-    return deduction(MECHANISM, KIND, turn, words, quotes, f"{turn.message.agent} {block.sha256[:16]}")
+    kind = COMMENTS if not undone and _only_comments(shown) else SAME
+    return deduction(MECHANISM, kind, turn, words, quotes, f"{turn.message.agent} {block.sha256[:16]}")
+
+
+def _only_comments(shown: ShownBlock) -> bool:
+    """Whether a block has other text than what it repeats or replaces: other comments or white space."""
+    if not shown.idle:
+        return shown.form
+    edits = _edits(shown.turn, shown.block)
+    return any(edit.old is not None and edit.old.strip() != edit.new.strip() for edit in edits)
 
 
 def _what(shown: ShownBlock, undone: bool) -> str:
@@ -267,7 +286,9 @@ def _what(shown: ShownBlock, undone: bool) -> str:
     if undone:
         return f"the edits{where} since the last request end where they began"
     if shown.past is None:
-        return f"the edit{where} replaces code by the same code, comments and white space apart"
+        if _only_comments(shown):
+            return f"the edit{where} changes comments, docstrings or white space only"
+        return f"the edit{where} replaces code by the same code"
     at = f"the code of the same agent at {turn_at(shown.past[0].message.position)}"
     if shown.past[0].message.role in ASKS:
         at = f"the code that the person showed at {turn_at(shown.past[0].message.position)} and that fails there"
