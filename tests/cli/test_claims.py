@@ -62,10 +62,16 @@ def test_each_session_is_named_with_the_command_that_opens_it(undersong: Underso
     assert ran.code == 1
     first, second = (part.splitlines() for part in ran.out.split("\n\n")[1:3])
     assert first[0] == f"“low tide is off” · 2026-05-01 · {path}"
-    assert (first[-1], second[-1]) == ("  open it: claude --resume quay-1", "  open it: claude --resume pier-2")
+    assert (first[-1], second[-1]) == tuple(
+        f"  open it: cd /quay && claude --resume {name}" for name in ("quay-1", "pier-2")
+    )
     assert second[1] == "  no verify: turn 2: git push --no-verify"
     facts = json.loads(undersong("claims", str(bypass), "--json").out)["sessions"]
-    assert [(fact["file"], fact["open"]) for fact in facts] == [(str(bypass), "claude --resume pier-2")]
+    assert [(fact["file"], fact["open"]) for fact in facts] == [(str(bypass), "cd /quay && claude --resume pier-2")]
+    text = bypass.read_text(encoding="utf-8").replace('"/quay"', '"/home/ida/tide tables"')
+    bypass.write_text(text, encoding="utf-8")
+    (fact,) = json.loads(undersong("claims", str(bypass), "--json").out)["sessions"]
+    assert fact["open"] == "cd '/home/ida/tide tables' && claude --resume pier-2"
 
 
 def test_a_way_round_a_check_alone_ends_with_one(undersong: Undersong, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import json
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ FALSE_PROMISE = "false_promise"  # the mechanism that holds claims against what 
 NO_WORK = "no tool changes or checks anything there and no code changes, so nothing said can be held against it"
 NAMED = 3  # paths that a command names again
 SENTENCE, LINE, TITLE = 200, 200, 60  # characters that are shown
+HEAD = 200  # lines of a session in which its folder is looked for
 RESUME = {"claude-code": "claude --resume", "codex": "codex resume"}  # what opens a session in its own program
 
 
@@ -147,19 +150,33 @@ def _to_see(verdict: SessionVerdict) -> bool:
 
 def _file(session: CheckedSession, paths: Sequence[str]) -> str:
     """The file of a session as a shell finds it; its name alone where it lies in an archive."""
-    for path in paths:
-        place = Path(path).expanduser().parent / session.file
-        if place.exists():
-            return str(place)
-    return session.file
+    return str(next(_places(session, paths), session.file))
+
+
+def _places(session: CheckedSession, paths: Sequence[str]) -> Iterator[Path]:
+    """Where the file of a session may lie: below each of the paths, as far as there is one."""
+    places = (Path(path).expanduser().parent / session.file for path in paths)
+    return (place for place in places if place.exists())
 
 
 def _open(session: CheckedSession, paths: Sequence[str]) -> str:
     """The command that opens a session: its own program where that can, else an audit of its file."""
-    resume = RESUME.get(session.source_format)
+    resume, name = RESUME.get(session.source_format), session.verdict.conversation.split("/", 1)[0]
     if resume:
-        return f"{resume} {shlex.quote(session.verdict.conversation.split('/', 1)[0])}"
+        places = _places(session, paths) if session.source_format == "claude-code" else ()
+        folder = next(filter(None, (_folder(place, name) for place in places)), "")
+        return f"{f'cd {shlex.quote(folder)} && ' if folder else ''}{resume} {shlex.quote(name)}"
     return f"undersong audit {shlex.quote(_file(session, paths))}"
+
+
+def _folder(file: Path, name: str) -> str:
+    """The folder in which a session of Claude Code began, where alone it can be resumed; "" where its file has none."""
+    with suppress(OSError, ValueError, AttributeError, RecursionError), file.open(encoding="utf-8") as lines:
+        for line in islice(lines, HEAD):
+            record = json.loads(line) if '"cwd"' in line else {}
+            if record.get("sessionId", name) == name and isinstance(record.get("cwd"), str):
+                return str(record["cwd"]) if record["cwd"].isprintable() else ""
+    return ""
 
 
 def _fact(claim: LedgerClaim) -> dict[str, Any]:

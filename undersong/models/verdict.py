@@ -26,6 +26,7 @@ LedgerKind = Literal[
 ]
 ClaimState = Literal["backed", "unsupported", "contradicted", "disputed", "hedged", "withdrawn"]
 BROKEN = "another check failed, and nothing was changed since"  # reasons of claims that nothing supports
+NARROWER = "a wider run of them failed before, and only a part was run since"
 PART = "only a part of it was run since the last change"
 AGAINST: frozenset[ClaimState] = frozenset({"contradicted", "disputed"})  # states that somebody should look at
 TO_CHECK = AGAINST | {"unsupported"}  # states whose messages a report links to

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from undersong.core.text import counted
 from undersong.models import Bypass, Case, LedgerClaim, RepeatedFailure, SessionVerdict
-from undersong.models.verdict import AGAINST, BROKEN, DECISIVE, PART
+from undersong.models.verdict import AGAINST, BROKEN, DECISIVE, NARROWER, PART
 from undersong.report.claims_view import WORDS, balance_words
 from undersong.routing.budget import clopper_pearson
 
@@ -20,7 +20,11 @@ SUBAGENTS = ("/agent-", "/sidechain-")  # how readers name the sessions of subag
 BYPASSES, FAILURES = 12, 6  # lines of the other parts; case.json holds all
 URGENT = ("contradicted", "disputed", "unsupported")
 CHECKABLE = ("tests", "build", "pushed", "committed", "sent", "fixed", "lint")  # what weighs more, first
-LESS = (PART, BROKEN)  # reasons of a claim beside which a check of its kind was run and says less, or the contrary
+LESS = (
+    PART,
+    NARROWER,
+    BROKEN,
+)  # reasons of a claim beside which a check of its kind was run and says less, or the contrary
 _TIMED = re.compile(r"[ ]\d{4}-\d\d-\d\dT\S+$")  # a time that some exports write behind the name of a model
 MINUTE, HOUR = 60, 3600  # seconds
 

@@ -12,11 +12,12 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
-from undersong.datafiles.verdict_config import claims_config, outcomes_config, pattern
-from undersong.models.verdict import BROKEN, PART, ClaimState
+from undersong.datafiles.verdict_config import bypass_config, claims_config, outcomes_config, pattern
+from undersong.models.verdict import BROKEN, NARROWER, PART, ClaimState
 from undersong.verdict.admissions import admits_check, failing_names, failure_told
 from undersong.verdict.claims import Claim, claims_of_text, is_whole, sentence
 from undersong.verdict.projects import are_apart, named_roots, place_of, roots_of
+from undersong.verdict.scratch_files import without_scratch_files
 from undersong.verdict.shell import CheckKind, check_kind, commands, toolchains
 from undersong.verdict.tool_outcomes import OutcomeState, ToolOutcome, outcome_pattern
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn
@@ -86,7 +87,7 @@ class CheckHistory:
     """The checks and changes of a transcript in order."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self._every = list(_with_commits(transcript.outcomes))
+        self._every = list(_with_commits(without_scratch_files(transcript.outcomes)))
         self._events = [event for event in self._every if not event.remote]
         self._places = [event.place for event in self._events]
         self.roots = roots_of(placed.outcome for placed in transcript.outcomes)
@@ -268,7 +269,9 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
         return Ruling("unsupported", OTHER_TESTS, passed)
     if _is_a_part(turn, claim, checked):
         return Ruling("unsupported", PART, passed)
-    return Ruling("backed", "a check passed after the last change", passed)
+    narrower = _is_narrower(turn, claim, [event for event in earlier if event.may_be_of(about)], history.roots)
+    reason = NARROWER if narrower else "a check passed after the last change"
+    return Ruling("unsupported" if narrower else "backed", reason, passed)
 
 
 def named_toolchains(turn: TranscriptTurn, claim: Claim) -> frozenset[str]:
@@ -308,6 +311,36 @@ def _is_a_part(turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent]
         return False
     outcomes = [event.outcome.outcome for event in checked if event.outcome and not event.reported]
     return bool(outcomes) and all(each.part and _EVERYTHING not in each.command for each in outcomes)
+
+
+def _is_narrower(turn: TranscriptTurn, claim: Claim, earlier: Sequence[CheckEvent], roots: Collection[str]) -> bool:
+    """Whether all tests are said to pass, a run of all on this request failed, and only some were run since."""
+    first, last = sentence(turn.prose, claim.start, claim.end)
+    if claim.checks != ("tests",) or not is_whole(turn.prose, claim):
+        return False
+    if re.search(bypass_config().says_left_out, turn.prose[first:last]):
+        return False
+    runs = [
+        event for event in of_kinds(earlier, ("tests",)) if event.outcome and not event.reported and not event.shown
+    ]
+    red = next((place for place in range(len(runs) - 1, -1, -1) if _failed_whole(runs[place], turn)), None)
+    if red is None:
+        return False
+    green = [event for event in runs[red + 1 :] if event.state(("tests",)) == "passed"]
+    near = [event for event in green if not are_apart(event.folder, runs[red].folder, roots)]
+    return bool(near) and len(near) == len(green) and not any(map(_is_of_all, near))
+
+
+def _failed_whole(event: CheckEvent, turn: TranscriptTurn) -> bool:
+    """Whether a run of all tests failed on the request of a turn."""
+    own = event.outcome is not None and event.outcome.turn.run == turn.run
+    return own and event.state(("tests",)) == "failed" and _is_of_all(event)
+
+
+def _is_of_all(event: CheckEvent) -> bool:
+    """Whether a run leaves no tests out, by its command."""
+    outcome = event.outcome.outcome if event.outcome else None
+    return outcome is not None and not outcome.part and not re.search(bypass_config().leaves_out, outcome.command)
 
 
 def _silent(claim: Claim, checked: Sequence[CheckEvent], recent: Sequence[CheckEvent]) -> Ruling:

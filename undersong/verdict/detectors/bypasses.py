@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import bypass_config
 from undersong.models import Bypass
-from undersong.models.verdict import SUPPRESSED, BypassKind
+from undersong.models.verdict import NARROWER, SUPPRESSED, BypassKind
 from undersong.verdict.check_claims import STALE, CheckEvent, CheckHistory, Ruling, check_claims, of_kinds, since_change
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.edits import FileEdit, edits_by_command, edits_of
@@ -244,7 +244,7 @@ def _by_claims(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass
         if stale:
             lines = [stale, words.strip()]
             yield _bypass(turn, "changed_after_check", "The code was changed after the last check.", lines)
-        if ruling.state != "backed" or not recent:
+        if (ruling.state != "backed" and ruling.reason != NARROWER) or not recent:
             continue
         outcomes = [event.outcome.outcome for event in recent if event.outcome and not event.reported]
         silenced = [outcome.command for outcome in outcomes if _shape(config.silences).search(outcome.command)]
