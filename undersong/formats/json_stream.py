@@ -281,6 +281,7 @@ CUT_OFF = "the file ends"  # how a fault begins that says so
 _OUTER = re.compile(rb'(?:[^"\[\]{},]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)  # up to a bracket, comma or open string
 _INNER = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_RUN = re.compile(rb'"(?:(?:[^"\\]++|\\.)*+")?+|[\[{]++|[\]}]++', re.DOTALL)  # a string, or brackets of one direction
 _KEY = re.compile(rb'"([^"\\]{1,64})"\s*+:\s*+\Z')
 _KEY_BYTES = 80
 
@@ -342,6 +343,9 @@ class _ElementScanner:
             if self.in_string:
                 at = self._through_string(chunk, at)
                 continue
+            if self.depth > (self.level or 2):  # deep within an element no comma and no key matters
+                at = self._within_element(chunk, at, self.level or 2)
+                continue
             match = (_OUTER if self.depth <= self.level else _INNER).match(chunk, at)
             at = (match.end() if match else at) + 1
             if at <= len(chunk):
@@ -367,6 +371,26 @@ class _ElementScanner:
             return stop + 1
         self.escaped = stop < len(chunk)  # a backslash is the last byte
         return len(chunk)
+
+    def _within_element(self, chunk: bytes, at: int, floor: int) -> int:
+        """The place behind the bracket that leads back to the depth ``floor``, or where the chunk or its strings end."""
+        depth = self.depth
+        for match in _RUN.finditer(chunk, at):
+            run = match.group()
+            if run[0] in b"[{":
+                depth += len(run)
+                if depth - self.level > DEPTH and not self.fault:
+                    self.fault = f"nested deeper than {DEPTH} levels"
+            elif run[0] in b"]}":
+                if depth - len(run) <= floor:
+                    self.depth = floor
+                    return match.start() + depth - floor
+                depth -= len(run)
+            elif len(run) == 1:
+                self.in_string = True
+                break
+        self.depth = depth
+        return match.end() if self.in_string else len(chunk)
 
     def _token(self, token: bytes, chunk: bytes, at: int) -> Iterator[JsonElement]:
         if token == b'"':
