@@ -18,6 +18,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -86,7 +88,7 @@ def test() -> None:
     ``--quick`` leaves out the tests that are marked slow, and those that need servers or browsers. ``--spark`` installs
     pyspark, for the tests that need it: half a gigabyte.
     """
-    check()
+    environment("dev.txt")
     arguments = sys.argv[2:]
     if "--spark" in arguments:
         arguments.remove("--spark")
@@ -98,9 +100,29 @@ def test() -> None:
     for library in ("OPENBLAS", "OMP", "MKL"):  # the tests share the processors already
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     os.environ.setdefault("PIP_NO_COMPILE", "1")  # what a test installs runs once or twice
+    with bytecode():
+        check()
     processes = min(4, (os.cpu_count() or 1) + 1)  # one more than processors: some tests wait for servers
     spread = (f"--numprocesses={processes}", "--dist=loadfile", "--no-loadscope-reorder")
     run(PYTHON, "-m", "pytest", *spread, *arguments)
+
+
+@contextmanager
+def bytecode() -> Iterator[None]:
+    """Beside the block, which keeps one processor busy, what the tests import is compiled, where it is not yet.
+
+    Else each process of the tests compiles all of it at the same time.
+    """
+    if Path(os.environ["PYTHONPYCACHEPREFIX"]).exists():
+        yield
+        return
+    collect = (PYTHON, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider")
+    with subprocess.Popen(collect, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as collecting:
+        try:
+            yield
+        except BaseException:
+            collecting.terminate()
+            raise
 
 
 def docs() -> None:
