@@ -373,7 +373,7 @@ class _ElementScanner:
         return len(chunk)
 
     def _within_element(self, chunk: bytes, at: int, floor: int) -> int:
-        """The place behind the bracket that leads back to the depth ``floor``, or where the chunk or its strings end."""
+        """The place behind the bracket that leads back to the depth ``floor``, or the end of what is whole."""
         depth = self.depth
         for match in _RUN.finditer(chunk, at):
             run = match.group()
