@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -130,12 +131,17 @@ def after_match(text: str) -> tuple[str, str]:
     return words[0], "" if words[0] == "next" else words[1]
 
 
+@cache
+def _fields() -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(RuleFile)
+
+
 def wrong_keys(document: YamlDocument) -> list[RuleError]:
     """Every key whose value is missing or of the wrong kind; reading the whole file stops at the first."""
     value, problems = document.value, []
     if not isinstance(value, Mapping):
         return [document.error("is not a list of keys and values", "$", "see docs/rules.md")]
-    for field in msgspec.structs.fields(RuleFile):
+    for field in _fields():
         if field.name not in value:
             if field.required:
                 problems.append(document.error(f"lacks the key '{field.name}'", "$", "see docs/rules.md"))
@@ -157,7 +163,7 @@ def without_wrong_keys(document: YamlDocument) -> YamlDocument | None:
     if not isinstance(document.value, Mapping):
         return None
     valid: dict[str, Any] = {}
-    for field in msgspec.structs.fields(RuleFile):
+    for field in _fields():
         if field.name in document.value and not _wrong(document.value[field.name], field.type):
             valid[field.name] = document.value[field.name]
         elif field.name in _CLAUSES and (field.required or field.name in document.value):

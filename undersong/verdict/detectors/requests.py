@@ -59,7 +59,8 @@ def _possible(messages: list[Message]) -> dict[str, list[Message]]:
 @lru_cache(maxsize=4_096)  # a conversation that goes on is looked at again with each message
 def _matched(text: str) -> frozenset[str]:
     expressions = _expressions()
-    return frozenset(expressions[place][0] for place in _filter().possible(text) if expressions[place][1].search(text))
+    possible = (expressions[place] for place in _filter().possible(text))
+    return frozenset(kind for kind, expression in possible if _compiled(expression).search(text))
 
 
 def _noted(asked: Asked) -> Iterator[Moment]:
@@ -82,13 +83,12 @@ def _listed(parts: list[str]) -> str:
 
 def _places(name: str, messages: list[Message]) -> list[tuple[Message, Place]]:
     """The messages that ask so, each with the first sentence that does."""
-    config, wanted = requests_config(), _pattern(name)
-    kind, found_at = config.asks[name], []
+    kind, found_at = requests_config().asks[name], []
     for message in messages:
         text = _folded(message)
         if kind.unless and pattern((kind.unless,)).search(text):
             continue
-        match = next((one for one in wanted.finditer(text) if not _is_undone(kind, text, one.start())), None)
+        match = next((one for one in _pattern(name).finditer(text) if not _is_undone(kind, text, one.start())), None)
         if match is not None:
             found_at.append((message, _trimmed(text, *sentence(text, *match.span()))))
     return found_at
@@ -113,13 +113,18 @@ def _trimmed(text: str, start: int, end: int) -> Place:
 @cache
 def _filter() -> ExpressionFilter:
     """Most messages need no search: they lack the words without which no pattern matches."""
-    return ExpressionFilter(compiled.pattern for _, compiled in _expressions())
+    return ExpressionFilter(expression for _, expression in _expressions())
 
 
 @cache
-def _expressions() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Every pattern with its kind."""
-    return tuple((name, re.compile(one, FLAGS)) for name in requests_config().asks for one in _whole(name))
+def _expressions() -> tuple[tuple[str, str], ...]:
+    """Every pattern with its kind before it."""
+    return tuple((name, one) for name in requests_config().asks for one in _whole(name))
+
+
+@cache  # of hundreds, an ordinary conversation needs a few
+def _compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression, FLAGS)
 
 
 @cache
