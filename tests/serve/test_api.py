@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jsonschema
 import pytest
@@ -89,6 +89,7 @@ def test_filters_choose_what_they_say(client: Client) -> None:
         ("/agent?id=none", 404, "none"),
         ("/rules/none", 404, "none"),
         ("/compare?by=colour", 400, "by"),
+        ("/reviews/next?kind=moment", 400, "kind"),
         ("/nothing", 404, "/nothing"),
     ],
 )
@@ -313,3 +314,18 @@ def test_the_findings_of_one_conversation_can_be_decided_on_alone(client: Client
     form = f"kind=finding&id={chosen}&verdict=unsure&back=/review&conversation={name}"
     after = client.get(client.form("/reviews", form).headers["location"]).text
     assert f"No finding that begins in {name} is left" in after
+
+
+@pytest.mark.parametrize("kind", ["lead", "claim"])
+def test_the_next_lead_or_claim_is_that_of_the_command(
+    client: Client, store: Path, kind: Literal["lead", "claim"]
+) -> None:
+    with SQLiteStore(store, read_only=True) as opened:
+        expected = [kind_and_id(place.candidate.item)[1] for place in queue(opened, kind)]
+    assert expected
+    for number, name in enumerate(expected):
+        drawn = client.get(f"{API}/reviews/next?kind={kind}").json
+        assert (drawn["id"], drawn["pool"]) == (name, len(expected) - number)
+        assert [each for each in ("finding", "lead", "claim") if drawn[each]] == [kind]
+        assert client.post(f"{API}/reviews", {"kind": kind, "id": name, "verdict": "unsure"}).status == 201
+    assert client.get(f"{API}/reviews/next?kind={kind}").json["id"] is None

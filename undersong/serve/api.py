@@ -38,7 +38,7 @@ from undersong.serve.forms import query_of
 from undersong.serve.library import Library
 from undersong.serve.otlp import as_json, conversations_of, new_messages
 from undersong.serve.problems import ProblemDetails, ProblemError, details_of, missing, problem_of
-from undersong.serve.queue import next_draw
+from undersong.serve.queue import next_draw, next_item
 from undersong.stores.listing import (
     AgentOverview,
     AgentQuery,
@@ -51,7 +51,7 @@ from undersong.stores.listing import (
     SearchHit,
     SearchQuery,
 )
-from undersong.stores.reviewing import reviewable, standing
+from undersong.stores.reviewing import kind_and_id, reviewable, standing
 from undersong.stores.sqlite.browsing import GroupBy
 
 LIMIT = 50  # entries of a page, where a request names no other number
@@ -101,10 +101,23 @@ class ReviewedItem(Record, frozen=True, kw_only=True):
     standing: ReviewStanding | None = None
 
 
-class DrawnFinding(Record, frozen=True, kw_only=True):
-    """What to review next, None where nothing is left; how probable it was that the draw took it, and from how many."""
+class NextQuery(Record, frozen=True, kw_only=True):
+    """What is to be decided on."""
 
-    finding: Finding | None
+    kind: ReviewKind = "finding"
+
+
+class DrawnItem(Record, frozen=True, kw_only=True):
+    """What to review next, None where nothing is left; how probable it was that the draw took it, and from how many.
+
+    ``id`` is what a decision calls it. Leads come in their order and are not drawn; of claims the probability is stored
+    with the decision.
+    """
+
+    id: str | None = None
+    finding: Finding | None = None
+    lead: Lead | None = None
+    claim: LedgerClaim | None = None
     propensity: float | None = None
     pool: int = 0
 
@@ -239,11 +252,21 @@ def _reviews(asked: ApiCall) -> Page[Review]:
     return Page(items, items[-1].key if start + asked.limit < len(every) else None, len(every))
 
 
-def _next_review(asked: ApiCall) -> DrawnFinding:
+def _next_review(asked: ApiCall) -> DrawnItem:
+    kind: ReviewKind = asked.query.kind
+    if kind != "finding":
+        beside = next_item(asked.library, kind)
+        if beside is None:
+            return DrawnItem()
+        (_, name), item = kind_and_id(beside.item), beside.item
+        if isinstance(item, Lead):
+            return DrawnItem(id=name, lead=item, pool=beside.left)
+        return DrawnItem(id=name, claim=item, pool=beside.left)
     draw = next_draw(asked.library)
     if draw is None:
-        return DrawnFinding(finding=None)
-    return DrawnFinding(finding=draw.finding, propensity=draw.drawn.propensity, pool=draw.drawn.pool or 0)
+        return DrawnItem()
+    finding, drawn = draw.finding, draw.drawn
+    return DrawnItem(id=finding.finding_id, finding=finding, propensity=drawn.propensity, pool=drawn.pool or 0)
 
 
 def _compare(asked: ApiCall) -> tuple[GroupFigures, ...]:
@@ -305,7 +328,7 @@ OPERATIONS = (
               ReviewQuery, paged=True),
     Operation("POST", "/reviews", "decide", "Decide on a finding, a lead or a claim.", Review,
               lambda a: decide(a.library, a.body), body=Decision, status=201),
-    Operation("GET", "/reviews/next", "nextReview", "What to decide on next.", DrawnFinding, _next_review),
+    Operation("GET", "/reviews/next", "nextReview", "What to decide on next.", DrawnItem, _next_review, NextQuery),
     Operation("GET", "/reviews/figures", "reviewFigures", "How many were right, by rule, level and confidence.",
               ReviewFigures, lambda a: a.library.cached("figures", lambda: figures_of(a.library.store))),
     Operation("GET", "/compare", "compare", "Models or agents side by side.", tuple[GroupFigures, ...], _compare,
