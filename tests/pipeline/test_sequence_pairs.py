@@ -244,6 +244,9 @@ def test_a_run_compares_and_names_both_conversations_everywhere(undersong: Under
     for words in (HOLDS, FORGES, "read side by side: “board” and “desk”"):
         assert words in details
     assert undersong("verify", "undersong-report", talk).code == 0
+    exported = undersong("judge", "export", "--judge", "file:asked", "--out", "own.replay").err
+    assert "1 about a whole sequence" in exported
+    assert "other shapes" not in exported
 
 
 def test_without_a_judge_the_comparison_is_not_asked_and_not_clean_until_a_sweep_reads_it(

@@ -10,6 +10,7 @@ from undersong.judges.limits import LedgerEntry
 from undersong.judges.llm.prompt_fingerprint import questions_hash
 from undersong.judges.llm.sequence_reader import DEPTH, sequence_hash
 from undersong.patterns.catalog import load_rules
+from undersong.pipeline.sequence_pairs import compared_shapes
 from undersong.pipeline.sequence_windows import shapes_of
 
 ABOUT = {DEPTH: "whole sequence", "confirm": "flagged place"}
@@ -24,10 +25,11 @@ class AnswerCounts:
 
     def counting(self, answers: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
         """The same answers, each counted as it passes."""
-        current = {DEPTH: sequence_hash(shapes_of(load_rules()))}
+        shapes = shapes_of(load_rules())
+        current = {DEPTH: {sequence_hash(shapes), sequence_hash(compared_shapes(shapes))}}
         for answer in answers:
             self._about[ABOUT.get(answer.depth, "message")] += 1
-            if answer.prompt_hash != current.get(answer.depth, questions_hash()):
+            if answer.prompt_hash not in current.get(answer.depth, {questions_hash()}):
                 self._foreign[answer.depth if answer.depth == DEPTH else ""] += 1
             yield answer
 
