@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -17,8 +17,6 @@ from undersong.patterns.vectorized.exact_sum import F, NotVectorizable
 from undersong.patterns.vectorized.layout import RowTable
 from undersong.patterns.vectorized.row_source import RowSource
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes
-
-SOURCES = 8  # of the rows that came last, out of which timelines read what they were not asked for before
 
 
 class GrowingArray:
@@ -54,14 +52,6 @@ class GrowingArray:
 Made: TypeAlias = Callable[[RowSource], npt.NDArray[Any]]  # the array of a source of rows
 
 
-class _Piece(NamedTuple):
-    """Rows of a timeline from its place ``begin`` on, which are those of a ``source`` from its ``first`` on."""
-
-    source: ref[RowSource]
-    first: int
-    begin: int
-
-
 class GrowingColumns:
     """The fields of the rows of one timeline; ``codes`` number the texts of all that are searched together."""
 
@@ -71,7 +61,7 @@ class GrowingColumns:
         self._times, self._read = GrowingArray(np.int64), GrowingArray(np.bool_)
         self._fields: dict[Field, tuple[Made, GrowingArray]] = {}
         self._conditions: dict[Any, GrowingArray] = {}
-        self._latest: list[_Piece] = []
+        self._latest: tuple[ref[RowSource], int, int] | None = None  # the source of the last rows, and where they begin
 
     @property
     def times(self) -> npt.NDArray[np.int64]:
@@ -88,10 +78,9 @@ class GrowingColumns:
         self.entries += entries
         self._times.append([entry.time or 0 for entry in entries])
         self._read.append([entry.read for entry in entries])
+        self._latest = None if source is None else (ref(source), first, len(self.entries) - len(entries))
         if source is None:
-            self._latest, source = [], RowSource([entry.row for entry in entries], self.codes)
-        else:
-            self._latest = [*self._latest[1 - SOURCES :], _Piece(ref(source), first, len(self.entries) - len(entries))]
+            source = RowSource([entry.row for entry in entries], self.codes)
         for key, (made, array) in [*self._fields.items()]:
             try:
                 array.append(made(source)[first : first + len(entries)])
@@ -104,7 +93,7 @@ class GrowingColumns:
         fields = (array for _, array in self._fields.values())
         for array in (self._times, self._read, *fields, *self._conditions.values()):
             array.truncate(size)
-        self._latest = []
+        self._latest = None
 
     def field(self, node: Field, made: Made) -> npt.NDArray[Any]:
         """A field of every row; only the first time it is read from all, then from those that are appended."""
@@ -124,18 +113,12 @@ class GrowingColumns:
         return array.values
 
     def _unread(self, size: int, made: Made) -> npt.NDArray[Any]:
-        """What is to be read of the rows from a place on; other timelines may have asked the same of their sources."""
-        pieces = [each for each in self._latest if each.begin >= size]
-        sources = [each.source() for each in pieces]
-        if not pieces or pieces[0].begin != size or None in sources:
+        """What is to be read of the rows from a place on; other timelines may have asked the same of their source."""
+        source = self._latest and self._latest[0]()
+        if self._latest is None or source is None or self._latest[2] != size:
             return made(RowSource([entry.row for entry in self.entries[size:]], self.codes))
-        ends = [*(each.begin for each in pieces[1:]), len(self.entries)]
-        parts = [
-            made(source)[each.first : each.first + end - each.begin]
-            for each, source, end in zip(pieces, sources, ends, strict=True)
-            if source is not None
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        first = self._latest[1]
+        return made(source)[first : first + len(self.entries) - size]
 
     def text(self, name: str) -> Codes:
         """The codes of a text field of every row."""
@@ -175,10 +158,9 @@ class JoinedColumns:
         return self._joined((node, wanted), lambda source: source.truth(node, wanted))  # type: ignore[no-any-return]
 
     def _joined(self, key: Any, made: Made) -> Any:
-        if isinstance(key, Field):
-            arrays = [part.field(key, made) for part in self._parts]
-        else:
-            arrays = [part.condition(key, made) for part in self._parts]
+        arrays = [
+            part.field(key, made) if isinstance(key, Field) else part.condition(key, made) for part in self._parts
+        ]
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import TypeAlias
@@ -16,7 +15,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import DOWNSTREAM
 from undersong.patterns.language.inputs import NEVER_MISSING, available_inputs, gives, lacking
 from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_between, joined, ordered
-from undersong.patterns.live.columns import SOURCES, changed_sequences, joined_table
+from undersong.patterns.live.columns import changed_sequences, joined_table
 from undersong.patterns.live.end_filter import EndConditions
 from undersong.patterns.live.row_log import RowKey, RowLog, TimelineChange, TimelineKey
 from undersong.patterns.live.senders import Senders
@@ -69,7 +68,7 @@ class LiveDetector:
         self.archive = RowLog()
         self.timelines: dict[TimelineKey, LiveTimeline] = {}
         self._codes: dict[str, int] = {}
-        self._sources = deque[RowSource](maxlen=SOURCES)  # of the rows that came last; timelines read them from these
+        self._source = RowSource((), self._codes)  # of the rows that came last; timelines read them from it
         self._paths = PathCache()
         self._senders = {number: Senders(self._rules[number]) for number in self._several}
         self._has = NEVER_MISSING | {DOWNSTREAM}
@@ -199,13 +198,12 @@ class LiveDetector:
     ) -> dict[TimelineKey, Set[int]]:
         """Let each timeline take rows; the rules to run on it. What rows say alone is asked of all at once."""
         rows = [row for own in taken.values() for _, row, _ in own]
-        masks, source = self._conditions.masks(rows), RowSource(rows, self._codes)
-        self._sources.append(source)
+        masks, self._source = self._conditions.masks(rows), RowSource(rows, self._codes)
         due: dict[TimelineKey, Set[int]] = {}
         first = 0
         for line, own in taken.items():
             last, timeline = first + len(own), self.timelines[line]
-            entries = timeline.append(own, source, first)
+            entries = timeline.append(own, self._source, first)
             for senders in self._senders.values():
                 senders.append(line, entries)
             due[line] = timeline.due(masks.part(first, last)) - self._several
