@@ -5,6 +5,7 @@
 Each entry of ``figures.yaml`` is a command, run as it stands there; the page has its lines verbatim, with the machine,
 the date and the seconds of CPU. An entry that needs labelled data which are not at hand is *not run*, and says so; one
 whose program fails ends with its message and makes this program end with 1, as does a bound that does not hold.
+With ``--only`` the other entries of the page stand as they were, each with its own commit and day.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import resource
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,8 +33,9 @@ TABLE = Path(__file__).with_name("figures.yaml")
 MOST_LINES = 40  # of an output on the page
 HEAD = """# The numbers
 
-For those who want to know what a figure in these documents rests on. Each was printed by the command above it, on one
-machine and day; `python3 make.py numbers` runs all of them again, and a nightly run fails where one got worse.
+For those who want to know what a figure in these documents rests on. Each was printed by the command above it, at the
+commit and on the day below it; `python3 make.py numbers` runs all of them again, and with `--only WORD` those with a
+word in their title; a nightly run fails where one got worse.
 """
 
 
@@ -75,20 +77,30 @@ def worse(entry: dict[str, Any], output: str) -> Iterator[str]:
             yield f"{entry['title']}: {bound['name']} is {value:g}, {limit} is wanted"
 
 
-def page(outcomes: list[Outcome], now: datetime) -> str:
-    """The page in Markdown."""
+def sections(outcomes: Iterable[Outcome], now: datetime) -> dict[str, str]:
+    """Each entry in Markdown, by its title."""
     git = ("git", "rev-parse", "--short", "HEAD")
     commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True)
-    system = f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}"
-    machine = f"{os.cpu_count()} processors, {system}"
-    parts = [HEAD, f"undersong {undersong.__version__}, commit {commit.stdout.strip()}, {now:%Y-%m-%d}; {machine}.\n"]
+    system = (
+        f"{os.cpu_count()} processors, {platform.machine()}, {platform.system()}, Python {platform.python_version()}"
+    )
+    where = f"undersong {undersong.__version__}, commit {commit.stdout.strip()}, {now:%Y-%m-%d}; {system}."
+    texts = {}
     for one in outcomes:
-        parts.append(f"## {one.entry['title']}\n\n{one.entry['says']}\n\n```sh\n{one.entry['command']}\n```\n")
+        text = f"## {one.entry['title']}\n\n{one.entry['says']}\n\n```sh\n{one.entry['command']}\n```\n\n"
         if one.state == "ok":
-            parts.append("```text\n" + "\n".join(one.lines) + f"\n```\n\n{one.seconds:.0f} s of CPU.\n")
+            text += "```text\n" + "\n".join(one.lines) + f"\n```\n\n{one.seconds:.0f} s of CPU; {where}\n"
         else:
-            parts.append(f"**{one.state}**: {' '.join(one.lines)}\n")
-    return "\n".join(parts)
+            text += f"**{one.state}**: {' '.join(one.lines)}\n"
+        texts[one.entry["title"]] = text
+    return texts
+
+
+def page(entries: Iterable[dict[str, Any]], fresh: dict[str, str], old: str = "") -> str:
+    """The page in Markdown: fresh sections, and of an old page those of the other entries."""
+    standing = {text.partition("\n")[0]: "## " + text.strip() + "\n" for text in old.split("\n## ")[1:]}
+    texts = (fresh.get(entry["title"]) or standing.get(entry["title"], "") for entry in entries)
+    return "\n".join([HEAD, *filter(None, texts)])
 
 
 def main() -> None:
@@ -98,14 +110,15 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="write build/numbers.md instead; end with 1 where worse")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
-    entries = [one for one in yaml.safe_load(TABLE.read_text(encoding="utf-8")) if chosen.only in one["title"]]
+    entries = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
     outcomes = []
-    for entry in entries:
+    for entry in (one for one in entries if chosen.only in one["title"]):
         outcomes.append(outcome(entry))
         print(f"{outcomes[-1].state:<8} {outcomes[-1].seconds:6.0f} s  {entry['title']}", flush=True)
     target = chosen.out or (ROOT / "build" / "numbers.md" if chosen.check else PAGE)
     target.parent.mkdir(exist_ok=True)
-    target.write_text(page(outcomes, datetime.now(UTC)), encoding="utf-8")
+    old = PAGE.read_text(encoding="utf-8") if chosen.only and not chosen.check else ""
+    target.write_text(page(entries, sections(outcomes, datetime.now(UTC)), old), encoding="utf-8")
     faults = [fault for one in outcomes for fault in one.worse]
     faults += [f"{one.entry['title']}: {' '.join(one.lines)}" for one in outcomes if one.state == "failed"]
     if faults:

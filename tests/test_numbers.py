@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bench.figures import TABLE, Outcome, outcome, page, worse
+from bench.figures import TABLE, Outcome, outcome, page, sections, worse
 
 ROOT = Path(__file__).parents[1]
 ENTRIES = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
@@ -37,10 +37,15 @@ def test_a_program_that_fails_and_data_that_are_not_there_are_told_apart(monkeyp
     lacking = {"title": "Lacking", "says": "It needs data.", "command": "python -c pass", "show": ".", "needs": "data"}
     states = [outcome(broken), outcome(lacking)]
     assert [one.state for one in states] == ["failed", "not run"]
-    text = page([*states, Outcome(broken, "ok", ("rows 12",), 1.0, ())], datetime(2026, 1, 2, tzinfo=UTC))
+    day = datetime(2026, 1, 2, tzinfo=UTC)
+    text = page([broken, lacking], sections(states, day))
     assert "**not run**: the labelled data are not at hand" in text
     assert "no_such_module" in text
-    assert "rows 12" in text
+    again = page([broken, lacking], sections([Outcome(broken, "ok", ("rows 12",), 1.0, ())], day), text)
+    assert "rows 12" in again
+    assert "2026-01-02" in again
+    assert "**failed**" not in again
+    assert again.count("**not run**") == again.count("## Lacking") == again.count("# The numbers") == 1
 
 
 def test_the_page_has_every_entry_and_the_readme_quotes_what_was_counted() -> None:
@@ -50,3 +55,4 @@ def test_the_page_has_every_entry_and_the_readme_quotes_what_was_counted() -> No
     counts = yaml.safe_load((ROOT / "undersong/data/rules/confidence.yaml").read_text(encoding="utf-8"))["readings"]
     right, wrong = counts["right"][-1], counts["wrong"][-1]
     assert f"{right} times out of {right + wrong}" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.search(rf"^  4 of 4 .* {right}/{right + wrong}$", figures, re.MULTILINE)

@@ -71,7 +71,9 @@ def _ours(
         _reliability(truth, named)
         yield "rules", named
     if (folder / "sequences.jsonl").exists():
-        yield "sequence reader", read_shapes(read_lines(folder / "sequences.jsonl"), prevalence)
+        answers = read_lines(folder / "sequences.jsonl")
+        _certainty(truth, answers)
+        yield "sequence reader", read_shapes(answers, prevalence)
 
 
 def read_shapes(answers: Iterable[Json], prevalence: float) -> Iterator[Json]:
@@ -85,15 +87,34 @@ def read_shapes(answers: Iterable[Json], prevalence: float) -> Iterator[Json]:
 
 def _reliability(truth: Sequence[Json], named: Iterable[Json]) -> None:
     """Of findings with such a confidence, how many name the shape of a planted speaker."""
-    shapes = {(row["conversation"], row.get("agent")): row["shape"] for row in truth if row["kind"] == "planted"}
+    shapes = _planted(truth)
     bands: dict[int, list[bool]] = defaultdict(list)
     for each in named:
         if each["confidence"] is not None:
-            true = one_name(shapes.get((each["conversation"], each["agent"]), "")) == one_name(each["shape"])
+            true = shapes.get((each["conversation"], each["agent"])) == one_name(each["shape"])
             bands[min(4, int(5 * each["confidence"]))].append(true)
     print("reliability of the rules' confidence, true of all findings:")
     for band, hits in sorted(bands.items()):
         print(f"  {band / 5:.1f} to {(band + 1) / 5:.1f}   {Share(sum(hits), len(hits))}")
+
+
+def _certainty(truth: Sequence[Json], answers: Iterable[Json]) -> None:
+    """Of readings this certain, how many name the shape of a planted speaker."""
+    shapes = _planted(truth)
+    levels: dict[int, list[bool]] = defaultdict(list)
+    for answer in answers:
+        for shape in answer["shapes"][:1]:
+            true = shapes.get((answer["conversation"], answer["agent"])) == one_name(shape["shape"])
+            levels[shape["certainty"]].append(true)
+    print("reliability of the sequence reader's certainty, true of all readings that name a shape:")
+    for level, hits in sorted(levels.items()):
+        print(f"  {level} of 4       {Share(sum(hits), len(hits))}")
+
+
+def _planted(truth: Sequence[Json]) -> dict[tuple[str, str | None], str]:
+    """The shape of each planted speaker."""
+    planted = (row for row in truth if row["kind"] == "planted")
+    return {(row["conversation"], row.get("agent")): one_name(row["shape"]) for row in planted}
 
 
 def _named(
