@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.talks.score import Share, read_lines
-from undersong.models import Conversation, Message
-from undersong.scan import load_book, scan_conversations
+from undersong.models import Message
 from undersong.verdict.detectors.requests import requests
-from undersong.verdict.transcript import Transcript
 
 TALKS = Path(__file__).with_name("talks")
 ORDINARY = ("ordinary_talk", "diplomacy_lies", "sycon_stance", "spiral_turns", "moltbook_traits")
@@ -37,10 +35,8 @@ def noted(talk: dict[str, list[dict[str, Any]]]) -> tuple[set[Speaker], set[Spea
             )
             for place, one in enumerate(records)
         )  # fmt: skip
-        conversation = Conversation(id=name, source_format="jsonl", messages=messages)
-        ((scans, _),) = scan_conversations([conversation], load_book(), frozenset({"phrases"}))
         everybody |= {(name, message.agent) for message in messages}
-        named |= {(name, moment.agent) for moment in requests(Transcript(conversation, scans))}
+        named |= {(name, moment.agent) for moment in requests(messages)}
     return everybody, named
 
 

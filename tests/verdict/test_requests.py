@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import asked
 from tests.conftest import Undersong
 from undersong.models import Moment
 from undersong.models.verdict import REQUEST
@@ -245,6 +246,8 @@ def test_requests_together_are_quoted_word_for_word(case: str, tmp_path: Path) -
     for each in moments:
         text = lines[each.position][1]
         assert all(text[quote.start : quote.end] == quote.text for quote in each.quotes)
+    everybody, named = asked.noted({"c": [{"author": name, "text": text} for name, text in lines]})  # the bench agrees
+    assert named == {("c", who)} < everybody
 
 
 @pytest.mark.parametrize("case", ORDINARY)
