@@ -194,10 +194,13 @@ class Wanted(NamedTuple):
         return cls(words, usual_problems(sample, form), data) if words else cls()
 
     def lost(self, words: set[str], problems: list[Problem]) -> list[str]:
-        """Those of the words that are not among ``words`` and that no problem names."""
+        """Those of the words that are not among ``words``, nor in one that is joined of several, and that no problem
+        names."""
         lost = self.words - words
         if not lost or not self.usual.issuperset(problem.what for problem in problems):
             return []
+        joined = words - _plain_words(self.data)
+        lost -= {word for word in lost if any(word in other for other in joined)}
         return sorted(lost.difference(*(_words_at(self.data, problem.where) for problem in problems)))
 
 

@@ -71,5 +71,6 @@ def test_a_problem_that_a_sample_always_has_names_no_lost_word(fuzz: ModuleType,
     assert "tide" in wanted.words
     assert wanted.lost(set(wanted.words), problems) == []
     assert "tide" in wanted.lost(set(wanted.words) - {"tide"}, problems)
+    assert wanted.lost((set(wanted.words) - {"tide"}) | {"hightide"}, problems) == []  # parts joined without a space
     there = fuzz.Problem(what=problems[0].what, where="agent.jsonl:2")
     assert wanted.lost(set(wanted.words) - {"tide"}, [there]) == []

@@ -199,6 +199,7 @@ def test_shown_text_of_copilot_that_stands_in_no_round_is_noted(tmp_path: Path) 
     assert set(notes) - set(NOTES_OF_COPILOT) == {"1 × text that was shown and stands in no round, not read"}
 
 
+ODD = "content that is neither text nor a block"
 OTHER, UNTOLD = "text that should repeat a message and has other words", "result of a call that is not told"
 REPEATED = (
     ("codex/rollout-2026-02-02.jsonl", '"text": "The body is empty; nothing is rendered."', '"text": "Look."', OTHER),
@@ -238,6 +239,14 @@ REPEATED = (
         '"blocks": [{"text": "Not me."}], "text": "me, at',
         OTHER,
     ),
+    ("cursor/agent.jsonl", '"stdout"', '"printed"', "words under 'printed'"),
+    ("signal/main.jsonl", '"body": "who locks', '"words": "who locks', "words under 'words'"),
+    ("chatgpt/conversations.json", '"Never mind."', '"Never mind.", ["aside"]', ODD),
+    ("claude/conversations.json", '"content": [', '"content": [["aside"], ', ODD),
+    ("claude-stream/run.jsonl", '"content": [{"type": "text"', '"content": [["aside"], {"type": "text"', ODD),
+    ("gemini/MyActivity.json", '"html": "', '"html": ["aside"], "x": "', ODD),
+    ("moltbook/posts.json", '"content": "', '"content": ["aside"], "x": "', ODD),
+    ("moltbook/posts.json", '"replies": [', '"replies": {"aside": "x"}, "x": [', "replies that are not a list"),
 )
 
 
@@ -248,6 +257,7 @@ def test_words_that_no_message_has_are_noted(path: str, old: str, new: str, note
 
 
 READ = (
+    ("openhands/events.json", '"final_thought": "Low', '"final_thought": ["Low tide."], "x": "Low', "Low tide."),
     (
         "slack/harbour-crew/2026-03-03.json",
         '"text": "me, at nine. he knows that."',

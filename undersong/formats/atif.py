@@ -150,5 +150,5 @@ def _call(value: Any) -> ToolCall | None:
 def _text(content: Any, ref: SourceRef, notes: SkipLog) -> str:
     """The words of a string or of parts; pictures are noted."""
     notes.odd(content, inside(ref, "message"))
-    notes.blocks(content, inside(ref, "message"))
+    notes.blocks(values.blocks(content), inside(ref, "message"))
     return values.text(content) or ""

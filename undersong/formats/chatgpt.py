@@ -141,6 +141,7 @@ def _note_left_out(message: Mapping[str, Any], metadata: Mapping[str, Any], ref:
         notes.add("attached file, not read", ref, len(metadata["attachments"]))
     content = message.get("content")
     parts = content.get("parts") if isinstance(content, dict) else None
+    notes.odd(parts if isinstance(parts, list) else None, ref)
     for part in parts if isinstance(parts, list) else ():
         if isinstance(part, dict) and not isinstance(part.get("text"), str):
             kind = part.get("content_type")

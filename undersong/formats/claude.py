@@ -102,6 +102,7 @@ def _message(value: Any, ref: SourceRef, conversation: str, repeats: Repeats, no
 def _note_left_out(value: Mapping[str, Any], blocks: list[dict[str, Any]], ref: SourceRef, notes: SkipLog) -> None:
     notes.marks(value, ref)
     notes.unread(value, ref, _MESSAGE_KEYS)
+    notes.odd(value.get("content"), ref)
     notes.blocks(blocks, ref, _BLOCKS)
     thinking = sum(each.get("type") == "thinking" for each in blocks)
     if thinking:

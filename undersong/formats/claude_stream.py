@@ -72,6 +72,7 @@ class _ClaudeStream:
 
     def _assistant(self, log: AgentLog, message: Mapping[str, Any], line: Mapping[str, Any], ref: SourceRef) -> None:
         blocks = values.blocks(message.get("content"))
+        self.notes.odd(message.get("content"), ref)
         self.notes.blocks(blocks, ref, ("text", "tool_use", "thinking", "redacted_thinking"))
         for block in blocks:
             log.think(block.get("thinking"))
@@ -89,6 +90,7 @@ class _ClaudeStream:
 
     def _user(self, log: AgentLog, message: Mapping[str, Any], line: Mapping[str, Any], ref: SourceRef) -> None:
         blocks, time = values.blocks(message.get("content")), self.notes.time(line.get("timestamp"), ref)
+        self.notes.odd(message.get("content"), ref)
         self.notes.blocks(blocks, ref, ("text", "tool_result"))
         for block in blocks:
             if block.get("type") == "tool_result" and (result := values.tool_result(block)) is not None:

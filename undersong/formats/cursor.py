@@ -28,6 +28,8 @@ _READ = ("user", "assistant", "thinking", "tool_call")  # a tuple: a type may be
 _KEYS = frozenset(
     ("type", "subtype", "session_id", "call_id", "model_call_id", "message", "tool_call", "text", "timestamp_ms")
 )
+_STREAMS = ("stdout", "stderr", "output", "content")
+_RESULT_KEYS = frozenset((*_STREAMS, "exitCode", "command", "path", "workingDirectory", "interleavedOutput"))
 _CALL_KEYS = frozenset(("name", "args", "arguments", "result"))
 
 
@@ -150,6 +152,8 @@ class _CursorStream:
         state = next(iter(outcome), "")
         value = outcome.get(state)
         code = value.get("exitCode") if isinstance(value, dict) else None
+        if isinstance(value, dict) and any(value.get(key) is not None for key in _STREAMS):
+            self.notes.unread(value, ref, _RESULT_KEYS)
         failed = code != 0 if isinstance(code, int) and not isinstance(code, bool) else (state != "success") or None
         log.answer(ToolResult(text=_output(value), call_id=call_id, is_error=failed if state else None), ref)
 
@@ -157,7 +161,7 @@ class _CursorStream:
 def _output(value: Any) -> str:
     """What a tool printed: its output or its content, else the object as it is."""
     if isinstance(value, dict):
-        streams = [value[key] for key in ("stdout", "stderr", "output", "content") if isinstance(value.get(key), str)]
+        streams = [values.printed(value[key]) for key in _STREAMS if value.get(key) is not None]
         if streams:
             return "\n".join(text for text in streams if text)
     return values.printed(value)

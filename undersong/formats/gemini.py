@@ -102,7 +102,8 @@ def _answers(items: Any, ref: SourceRef, notes: SkipLog) -> Iterator[str]:
     for item in items if isinstance(items, list) else [items]:
         html = item.get("html") if isinstance(item, dict) else None
         notes.unread(item if isinstance(item, dict) else {"safeHtmlItem": item}, ref, frozenset(("html",)))
-        notes.odd(html, ref)
+        if html is not None and not isinstance(html, str):
+            notes.add(values.ODD, ref)
         if isinstance(html, str) and (text := _text(html)):
             yield text
 

@@ -124,7 +124,7 @@ def _message(item: Any, key: str, model: str | None, ref: SourceRef, notes: Skip
     notes.unread(item, ref, _KEYS)
     notes.odd(item.get("content"), ref)
     notes.blocks(parts, ref, ("text", "reasoning"))
-    text = values.text([part for part in parts if part.get("type", "text") == "text"]) or ""
+    text = values.text(values.said_blocks(parts)) or ""
     thoughts = [str(part.get("reasoning")) for part in parts if part.get("type") == "reasoning"]
     is_model = role == "assistant"
     failed = isinstance(item.get("error"), dict)

@@ -89,6 +89,8 @@ def _comments(
                 messages.setdefault(message.id if first is None and message.id else f"\0{len(messages)}", message)
         except RecordError as error:
             yield Problem(what=f"comment: {error.what}", where=str(place))
+        if replies and not isinstance(replies, list):
+            notes.add("replies that are not a list, not read", place)
         if isinstance(replies, list):
             below = [(each, inside(place, "replies", index), above) for index, each in enumerate(replies)]
             stack += reversed(below)
@@ -102,6 +104,9 @@ def _message(value: Any, ref: SourceRef, key: str, parent: str | None, notes: Sk
     text = _text(value)
     if text is None:
         raise RecordError("no text")
+    for part in ("title", "content"):
+        if value.get(part) is not None and not isinstance(value[part], str):
+            notes.add(values.ODD, inside(ref, part))
     author = values.name(value.get("author"))
     if author is None:
         notes.add("message without an author", ref)

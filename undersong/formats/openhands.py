@@ -132,7 +132,7 @@ class _EventLog:
         if kind == "message":
             role = "user" if event.get("source") == "user" else "assistant"
             self.notes.odd(args.get("content"), ref)
-            self.notes.blocks(args.get("content"), ref)
+            self.notes.blocks(values.blocks(args.get("content")), ref)
             if args.get("image_urls"):
                 self.notes.add(values.BLOCK, ref)
             text = values.text(args.get("content")) or values.string(event.get("message")) or ""
@@ -140,7 +140,7 @@ class _EventLog:
         elif kind == "think":
             self.log.think(thought)
         elif kind == "finish":
-            final = values.string(args.get("final_thought"))
+            final = values.text(args.get("final_thought"))
             text = final or thought or values.string(event.get("message")) or ""
             self.log.think(thought if final and thought != final else None)
             self.log.say("assistant", text, ref, time=time)
@@ -173,7 +173,7 @@ class _EventLog:
             role = "user" if event.get("source") == "user" else "assistant"
             self.log.think(message.get("reasoning_content") if role == "assistant" else None)
             self.notes.odd(message.get("content"), ref)
-            self.notes.blocks(message.get("content"), ref)
+            self.notes.blocks(values.blocks(message.get("content")), ref)
             self.log.say(role, values.text(message.get("content")) or "", ref, time=time)
         elif kind == "ActionEvent":
             self.log.think(event.get("reasoning_content"))

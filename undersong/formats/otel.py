@@ -250,8 +250,8 @@ def _attributes(value: Any, ref: SourceRef | None = None, notes: SkipLog | None 
 
 
 def _is_attribute(item: Any) -> bool:
-    """Whether an attribute of OTLP has a name and a typed value, which may be empty."""
-    if not isinstance(item, dict) or not isinstance(item.get("key"), str):
+    """Whether an attribute of OTLP has a name and a typed value, which may be empty, and nothing else."""
+    if not isinstance(item, dict) or not isinstance(item.get("key"), str) or not item.keys() <= {"key", "value"}:
         return False
     return isinstance(item.get("value", {}), dict) and len(item.get("value", {})) <= 1
 

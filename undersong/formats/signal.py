@@ -22,6 +22,7 @@ _KEYS = frozenset(
      "directStoryReplyMessage", "viewOnceMessage", "expireStartDate", "expiresInMs", "sms")
 )  # fmt: skip
 _SAID_KEYS = frozenset(("text", "quote", "attachments", "reactions", "linkPreview", "longText"))
+_TEXT_KEYS, _REPLY_KEYS = frozenset(("body", "bodyRanges")), frozenset(("textReply", "reactions", "emoji"))
 _OTHERS = {
     "stickerMessage": "sticker, not read",
     "contactMessage": "contact that was shared, not read",
@@ -131,6 +132,7 @@ class _SignalChats:
         if isinstance(item.get("directStoryReplyMessage"), dict):
             self.notes.add("answer to a story, which itself is not in the export", ref)
             content = item["directStoryReplyMessage"].get("textReply")
+            self.notes.unread(item["directStoryReplyMessage"], ref, _REPLY_KEYS)
         if not isinstance(content, dict):
             kind = next((kind for kind in _OTHERS if kind in item), None)
             self.notes.add(_OTHERS[kind] if kind else "item of an unknown kind, not read", ref)
@@ -142,7 +144,10 @@ class _SignalChats:
                           ("longText", "text that continues in a file beside, not read")):  # fmt: skip
             if content.get(key):
                 self.notes.add(what, ref)
-        text = content["text"].get("body") if isinstance(content.get("text"), dict) else content.get("text")
+        text = content.get("text")
+        if isinstance(text, dict):
+            self.notes.unread(text, ref, _TEXT_KEYS)
+            text = text.get("body")
         if text is not None and not isinstance(text, str):
             self.notes.add(values.ODD, ref)
         quote = content["quote"] if isinstance(content.get("quote"), dict) else {}

@@ -121,7 +121,7 @@ def _message(value: Any, ref: SourceRef, key: str, notes: SkipLog, entities: Rep
     if text is None:
         raise RecordError("a message without text")
     notes.odd(value["text"], ref)
-    notes.blocks(value["text"], ref)
+    notes.blocks(values.blocks(value["text"]), ref)
     for part in values.blocks(value["text"]):
         notes.unread(part, ref, _PART_KEYS)
     entities.add(_text(value.get("text_entities")), inside(ref, "text_entities"))

@@ -257,7 +257,11 @@ class SkipLog:
                 self.unread({key: value.get(key)}, ref, frozenset())
 
     def blocks(self, content: Any, ref: SourceRef, read: Iterable[str] = ("text",)) -> None:
-        """Note the blocks of a content that are of other types than those that are read."""
+        """Note the blocks of a content that are of other types than those that are read, and what beside them is no
+        block."""
+        others = [part for part in content if not isinstance(part, str | dict)] if isinstance(content, list) else []
+        if isinstance(content, list) and 0 < len(others) < len(content):
+            self.add(ODD, ref, len(others))
         for block in blocks(content):
             self.misplaced(block, ref)
             kind = str(block.get("type", "text"))
