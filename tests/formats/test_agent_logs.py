@@ -245,6 +245,8 @@ REPEATED = (
     ("claude/conversations.json", '"content": [', '"content": [["aside"], ', ODD),
     ("claude-stream/run.jsonl", '"content": [{"type": "text"', '"content": [["aside"], {"type": "text"', ODD),
     ("gemini/MyActivity.json", '"html": "', '"html": ["aside"], "x": "', ODD),
+    ("openhands/events.json", '"observation": "run"', '"observation": "It has run."', "words under 'observation'"),
+    ("openhands/events.json", '"observation": "run"', '"observation": "run", "args": "It ran."', "words under 'args'"),
     ("moltbook/posts.json", '"content": "', '"content": ["aside"], "x": "', ODD),
     ("moltbook/posts.json", '"replies": [', '"replies": {"aside": "x"}, "x": [', "replies that are not a list"),
 )

@@ -48,6 +48,8 @@ _KEYS = frozenset(
         "thinking_blocks",
     )
 )  # message and the metadata repeat what args or content say
+_ACTION_KEYS = _KEYS - {"content", "extras", "observation"}  # in one of version 0 these belong to the other kind
+_OBSERVATION_KEYS = _KEYS - {"args"}
 _WORD_KEYS = frozenset(
     (
         "content",
@@ -110,10 +112,14 @@ class _EventLog:
         if not isinstance(event, dict):
             raise RecordError("an event that is not an object")
         self.notes.marks(event, ref)
-        self.notes.unread(event, ref, _KEYS)
-        if isinstance(event.get("action"), str):
+        is_action, is_observation = (isinstance(event.get(key), str) for key in ("action", "observation"))
+        self.notes.unread(event, ref, _ACTION_KEYS if is_action else _OBSERVATION_KEYS if is_observation else _KEYS)
+        for key in ("action", "observation"):
+            if values.is_misplaced("kind", event.get(key)) and isinstance(event[key], str):
+                self.notes.add(f"words under '{key}', not read", ref)
+        if is_action:
             self._action(event, ref)
-        elif isinstance(event.get("observation"), str):
+        elif is_observation:
             self._observation(event, ref)
         elif isinstance(event.get("kind"), str):
             self._sdk_event(event, ref)
