@@ -63,7 +63,11 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     assert str(ranked[0]["reason"]) in section
     assert quote["text"] in section
     assert "](#m-" in section
-    assert str(ranked[0]["reason"]) in (REPORT / "report.html").read_text()
+    page = (REPORT / "report.html").read_text()
+    assert str(ranked[0]["reason"]) in page
+    names = ("Jonas Berg", "lead")  # of what the filters offer
+    agent, kind = (page.partition(f">{name}</option>")[0].rpartition('"')[0].rpartition('"')[2] for name in names)
+    assert f'<div class="moment" data-f data-a="{agent}" data-k="{kind}">' in page
 
 
 def test_what_is_decided_comes_last_and_says_so(undersong: Undersong, export: str) -> None:
@@ -72,6 +76,9 @@ def test_what_is_decided_comes_last_and_says_so(undersong: Undersong, export: st
     said = ("review", "set", str(first["id"]), "rejected", "--reviewer", "Ana", "--store", "talk.db")
     assert undersong(*said).code == 0
     undersong("audit", export, "--no-chance", "--store", "talk.db")
+    above = sum(bool(lead["above_cut"]) for lead in stored())
+    swept = undersong("sweep", "--store", "talk.db", "--no-chance")
+    assert f"{above} leads of audits and monitors in this store; a sweep reads scores and looks for none" in swept.err
     last = stored()[-1]
     assert (last["id"], last["decided"], last["score"]) == (first["id"], "rejected", first["score"])
     assert {lead["decided"] for lead in stored()[:-1]} == {None}

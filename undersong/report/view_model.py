@@ -197,15 +197,17 @@ class ReportView:
 
     def number_facets(self) -> None:
         """Give every agent and kind its number before any page is printed."""
-        for finding in self.findings:
-            self.facet(finding)
+        for accused in (*self.findings, *self.look):
+            self.facet(accused)
         for session in self.sessions:
             shown: tuple[DeductionView | MomentView, ...] = (*session.deductions, *session.moments)
             for element in shown:
                 self.facet(element, session.verdict.conversation)
 
-    def facet(self, shown: FindingView | DeductionView | MomentView, conversation: str = "") -> Facet:
-        """What a filter knows of a finding, of points taken or of a moment."""
+    def facet(self, shown: FindingView | LeadView | DeductionView | MomentView, conversation: str = "") -> Facet:
+        """What a filter knows of a finding, of a lead, of points taken or of a moment."""
+        if isinstance(shown, LeadView):
+            return self.facets.of([shown.lead.agent], ("lead",), None, shown.lead.conversation or "")
         if isinstance(shown, FindingView):
             where = next(iter(shown.finding.conversations), "")
             agents = [each for each in (shown.finding.agent, shown.finding.target) if each]
