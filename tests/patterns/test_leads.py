@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 import pytest
 
+import undersong
 from undersong.core.text import text_hash
 from undersong.models import TRAITS, Finding, Lead, Message, Review, Row, evidence_hash
 from undersong.patterns.lead_decisions import with_decisions
 from undersong.patterns.lead_quotes import with_quotes
 from undersong.patterns.leads import SOURCES, lead_weights, leads_of, places_of, shown_leads
+from undersong.report.headline import words
+from undersong.report.opening_sentences import sentences
 from undersong.rows.corpus_scales import null_bands_of
 
 SIGNALS = (*lead_weights().signals, "pushback", "points_to_help")
@@ -262,3 +266,10 @@ def test_the_weights_name_what_is_counted() -> None:
     assert weights.unread.keys() <= weights.sources.keys()
     assert all(each.counts and each.why for each in weights.sources.values())
     assert {"phrases", "triage"} < set(SOURCES)
+
+
+def test_how_often_leads_err_is_said_from_one_place() -> None:
+    assert lead_weights().err in words().look_guide
+    assert lead_weights().err in sentences().how_sure["lead"]
+    texts = [(Path(undersong.__file__).parent / "report" / f"{name}.yaml").read_text() for name in ("words", "opening")]
+    assert not any(part in text for text in texts for part in lead_weights().err.split(", "))

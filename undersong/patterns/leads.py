@@ -52,6 +52,7 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     counted: int
     which: str
     side: str
+    err: str
     reads: str
     side_share: str
     wording: str

@@ -14,6 +14,7 @@ from undersong.core.text import counted, mechanism_name
 from undersong.datafiles import yaml_loader
 from undersong.models import Case, SessionVerdict, by_pattern
 from undersong.models.finding import distinct
+from undersong.patterns.leads import lead_weights
 from undersong.report.alignment_words import violation_words
 from undersong.report.claims_view import ledger_words
 from undersong.report.escape import label
@@ -240,4 +241,5 @@ def words_for(case: Case) -> ReportTexts:
 @cache
 def words() -> ReportTexts:
     """The shipped texts."""
-    return yaml_loader.read(Path(__file__).parent / "words.yaml", ReportTexts)
+    texts = yaml_loader.read(Path(__file__).parent / "words.yaml", ReportTexts)
+    return msgspec.structs.replace(texts, look_guide=texts.look_guide.format(err=lead_weights().err))

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from undersong.datafiles import yaml_loader
+from undersong.patterns.leads import lead_weights
 
 
 class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,4 +45,6 @@ class Sentences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def sentences() -> Sentences:
     """The shipped sentences; raises RuleError with file and line."""
-    return yaml_loader.read(Path(__file__).parent / "opening.yaml", Sentences)
+    shipped = yaml_loader.read(Path(__file__).parent / "opening.yaml", Sentences)
+    sure = {"lead": shipped.how_sure["lead"].format(err=lead_weights().err)}
+    return msgspec.structs.replace(shipped, how_sure=shipped.how_sure | sure)
