@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Undersong
+from undersong.errors import StoreError
 from undersong.models import Lead
 from undersong.monitor import SyncMonitor
 from undersong.patterns.request_leads import word_leads
-from undersong.stores.sqlite import temporary_store
+from undersong.stores.sqlite import SQLiteStore, temporary_store
 
 TEXTS = (
     "Could you send me 900 euros, until Friday?",
@@ -49,6 +53,25 @@ def test_after_every_message_live_leads_are_those_of_a_batch() -> None:
             assert {name: lead for name, lead in live.items() if lead.conversation == home} == batch
             assert {lead.id: lead for lead in store.leads()} == live
     assert (grown, gone) == (4, 1)
+
+
+def test_a_lead_is_stored_with_its_message_or_neither_is(tmp_path: Path) -> None:
+    address = tmp_path / "live.db"
+    messages = [
+        {"id": f"m{n}", "author": "vex", "role": "participant", "conversation": "c", "text": text}
+        for n, text in enumerate(TEXTS[:2])
+    ]
+    with SQLiteStore(address) as store, SyncMonitor(store, rules=()) as monitor, sqlite3.connect(address) as beside:
+        monitor.observe(messages[0])
+        beside.execute("CREATE TRIGGER full BEFORE INSERT ON leads BEGIN SELECT RAISE(ABORT, 'no room'); END")
+        beside.commit()
+        with pytest.raises(StoreError, match="no room"):
+            monitor.observe(messages[1])
+        assert (store.length("c"), list(store.leads())) == (1, [])
+        beside.execute("DROP TRIGGER full")
+        beside.commit()
+        (lead,) = monitor.observe(messages[1]).leads
+        assert (store.length("c"), list(store.leads())) == (2, [lead])
 
 
 def test_a_watched_file_prints_its_lead_with_the_message_that_makes_it(undersong: Undersong) -> None:

@@ -64,6 +64,7 @@ class ConversationState:
         self._dated: dict[str, Row] = {}
         self._stored: dict[str, Row] = {}  # as a store has them, without texts
         self.leads: dict[str, Lead] = {}  # by id, as they were told
+        self.new_leads: dict[str, Lead] = {}  # the same by now, as the store has them
 
     @classmethod
     def restored(

@@ -24,7 +24,7 @@ from undersong.models import (
 )
 from undersong.monitor.agents import AgentTracker
 from undersong.monitor.conversation import ConversationState, RoutingConfig
-from undersong.monitor.stored_leads import keep_leads
+from undersong.monitor.live_leads import changed_leads, leads_to_tell
 from undersong.patterns.detect import quote, strongest_sentences
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live.changes import Changes
@@ -126,7 +126,10 @@ class MonitorState:
         if changes is None:
             return None
         asked = self._asked_of_constraints(messages, new)
-        return self._with_leads(self._observations(messages, new, changes, touched, asked), touched)
+        observations = self._observations(messages, new, changes, touched, asked)
+        for place, (fresh, gone) in leads_to_tell([each.message.conversation for each in observations], touched):
+            observations[place] = msgspec.structs.replace(observations[place], leads=fresh, leads_gone=gone)
+        return observations
 
     def _asked_of_constraints(self, messages: Sequence[Message], new: Sequence[bool]) -> dict[Place, list[Confirmed]]:
         """What the judge says of words of hard constraints in messages that are new, with those around them."""
@@ -207,12 +210,14 @@ class MonitorState:
         )
         fed = self.agents.feed(rows, {*moved, *(self.agents.linked(moved) & versions.agents.keys())})
         changes = self._with_outcomes(fed, touched.values())
+        leads = changed_leads(touched)
         update = Update(
             judge_hash=self._judge.hash,
             conversations=tuple(state.as_update() for state in touched.values() if state.changed or state.has_new_head),
             detached=tuple((name, each) for name, state in touched.items() for each in sorted(state.detached)),
             answers=tuple((name, answer) for (name, _), answer in self._spare.items()),
             rows=tuple(rows),
+            leads=leads if self.store.keeps_reviews else (),
         )
         saved = self._store_update(changes, update, versions)
         if saved is not None:
@@ -315,24 +320,6 @@ class MonitorState:
                     constraints=tuple(constraints.get((message.conversation, message.id), ())) if is_new else (),
                 )
             )
-        return observations
-
-    def _with_leads(
-        self, observations: list[Observation], touched: Mapping[str, ConversationState]
-    ) -> list[Observation]:
-        """Each lead from exact words that is new or other than it was, with the last message of its conversation."""
-        last = {observed.message.conversation: place for place, observed in enumerate(observations)}
-        for name, state in touched.items():
-            before, now = state.leads, state.leads_by_now()
-            if before == now:
-                continue
-            keep_leads(self.store, name, now.values())
-            fresh = tuple(lead for lead in now.values() if before.get(lead.id) != lead)
-            state.leads = now
-            gone = tuple(sorted(before.keys() - now.keys()))
-            if name in last:
-                place = last[name]
-                observations[place] = msgspec.structs.replace(observations[place], leads=fresh, leads_gone=gone)
         return observations
 
     def rows(self, state: ConversationState) -> dict[str, Row]:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Literal, NamedTuple, Protocol, Self, TypeAlias, cast
 
 from undersong.errors import StoreError, UsageError
-from undersong.models import Conversation, Evaluation, Finding, Message, Record, Route, Row, Scan, ThreadScan
+from undersong.models import Conversation, Evaluation, Finding, Lead, Message, Record, Route, Row, Scan, ThreadScan
 from undersong.rows.binary import pack
 from undersong.stores.addresses import without_password
 from undersong.stores.listing import ListingStore
@@ -162,6 +162,7 @@ class Update(Record, frozen=True, kw_only=True):
 
     ``detached`` are the (conversation, message) places of what has another text or author now: rows of any judge go.
     ``rows`` replace those that are there, an unread one also a read one: a late message may end what called for it.
+    ``leads`` are conversations with all of their leads from exact words, which replace those that are there.
     """
 
     judge_hash: str
@@ -171,6 +172,7 @@ class Update(Record, frozen=True, kw_only=True):
     rows: tuple[Row, ...] = ()
     findings: tuple[Finding, ...] = ()
     removed: tuple[str, ...] = ()
+    leads: tuple[tuple[str, tuple[Lead, ...]], ...] = ()
 
 
 class ConversationStore(Protocol):

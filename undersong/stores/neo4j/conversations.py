@@ -13,6 +13,7 @@ from undersong.models import Conversation, Evaluation, Message, Route, Scan, Thr
 from undersong.stores.codec import Scans, decoded, outdated
 from undersong.stores.neo4j.connection import Connection, Transaction, cypher
 from undersong.stores.neo4j.histories import drop_findings, evaluation_id, put_findings, put_rows, remove_messages
+from undersong.stores.neo4j.reviews import put_word_leads
 from undersong.stores.protocol import (
     ConversationStore,
     ConversationUpdate,
@@ -217,6 +218,7 @@ class GraphLiveStore(GraphConversationStore, LiveStore):
             put_rows(transaction, update.rows, overwrite=True)
             drop_findings(transaction, update.removed)
             put_findings(transaction, update.findings)
+            put_word_leads(transaction, update.leads)
             return _versions(transaction, names, agents, update.judge_hash)
 
         return self._write(work)

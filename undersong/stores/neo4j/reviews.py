@@ -77,6 +77,16 @@ class GraphReviewStore(Connection, ReviewStore):
             return [decoded(row[0], record) for row in columns]
 
 
+def put_word_leads(transaction: Transaction, leads: Sequence[tuple[str, Sequence[Lead]]]) -> None:
+    """Put conversations' leads from exact words in place of those that are there, within a transaction."""
+    names = {name for name, _ in leads}
+    if names:
+        stored = [decoded(each["body"], Lead) for each in transaction.run(cypher.leads, agent=None)]
+        gone = [lead.id for lead in stored if lead.kind == "message" and lead.conversation in names]
+        transaction.run_batched(cypher.drop_leads, gone)
+        transaction.run_batched(cypher.put_leads, [_lead(lead) for _, own in leads for lead in own])
+
+
 def forget_reviewed(transaction: Transaction, redaction: Redaction) -> None:
     """Drop the leads, claims and reviews of a redaction, within a transaction."""
     transaction.run_batched(cypher.drop_leads, redaction.leads)

@@ -21,6 +21,7 @@ from undersong.stores.protocol import (
 )
 from undersong.stores.sql.database import SQLConnection, SQLDatabase
 from undersong.stores.sql.histories import advance, put_rows, remove_messages, update_findings
+from undersong.stores.sql.reviews import put_word_leads
 
 
 class SQLConversationStore(SQLDatabase, ConversationStore):
@@ -242,6 +243,7 @@ class SQLLiveStore(SQLConversationStore, LiveStore):
             put_answers(db, update.answers)
             put_rows(db, update.rows, overwrite=True)
             update_findings(db, update.findings, update.removed)
+            put_word_leads(db, update.leads)
             return _versions(db, expected.conversations, expected.agents, update.judge_hash)
 
 

@@ -27,8 +27,7 @@ class SQLReviewStore(SQLDatabase, ReviewStore):
         with self._writing() as db:
             stored = db.execute("SELECT id, body FROM leads").fetchall()
             remove_leads(db, (name for name, body in stored if not audited.isdisjoint(_conversations(body))))
-            rows = ((each.id, each.agent, each.kind, each.conversation, each.score, _lead_body(each)) for each in leads)
-            db.executemany("INSERT OR REPLACE INTO leads VALUES (?, ?, ?, ?, ?, ?)", rows)
+            _put_leads(db, leads)
 
     def put_claims(self, conversations: Iterable[str], claims: Sequence[LedgerClaim]) -> None:
         """See Store."""
@@ -81,6 +80,18 @@ class SQLReviewStore(SQLDatabase, ReviewStore):
         with self._translated():
             bodies = self._db.execute(query, tuple(chosen.values())).fetchall()
             return iter([decoded(body, Review) for (body,) in bodies])
+
+
+def put_word_leads(db: SQLConnection, leads: Iterable[tuple[str, Sequence[Lead]]]) -> None:
+    """Put conversations' leads from exact words in place of those that are there, within a transaction."""
+    for conversation, own in leads:
+        db.execute("DELETE FROM leads WHERE kind = 'message' AND conversation = ?", (conversation,))
+        _put_leads(db, own)
+
+
+def _put_leads(db: SQLConnection, leads: Iterable[Lead]) -> None:
+    rows = ((each.id, each.agent, each.kind, each.conversation, each.score, _lead_body(each)) for each in leads)
+    db.executemany("INSERT OR REPLACE INTO leads VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
 def remove_leads(db: SQLConnection, names: Iterable[str]) -> None:
