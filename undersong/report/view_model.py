@@ -197,8 +197,9 @@ class ReportView:
 
     def number_facets(self) -> None:
         """Give every agent and kind its number before any page is printed."""
-        for accused in (*self.findings, *self.look):
-            self.facet(accused)
+        named: tuple[FindingView | LeadView, ...] = (*self.findings, *self.look)
+        for one in named:
+            self.facet(one)
         for session in self.sessions:
             shown: tuple[DeductionView | MomentView, ...] = (*session.deductions, *session.moments)
             for element in shown:
