@@ -227,6 +227,14 @@ def test_quotes_are_the_strongest_sentences_of_those_shown() -> None:
     assert [quote.text for quote in first.quotes] == ["Send it tonight or we are done."] * 3
     assert [quote.message_id for quote in first.quotes] == list(first.message_ids)
     assert all(lead.quotes == () for lead in others)
+    trivial = [msgspec.structs.replace(row, spans={"pressure": (0, 13), "isolation": span}) for row in rows]
+    assert with_quotes(leads(trivial), trivial, messages)[0].quotes == first.quotes  # not "Good morning."
+    asked = [msgspec.structs.replace(row, spans={"scam_ask": (0, 50), "pressure": span},
+                                     signals=row.signals | {"scam_ask": 0.9}) for row in rows]  # fmt: skip
+    named = msgspec.structs.replace(first, quotes=())  # its reason speaks of pressure
+    assert with_quotes([named], asked, messages)[0].quotes == first.quotes
+    short = {place: msgspec.structs.replace(message, text="ok thanks") for place, message in messages.items()}
+    assert with_quotes(leads(run_of()), run_of(), short)[0].quotes == ()
     assert places_of(first) == [("a", name) for name in first.message_ids]
 
 

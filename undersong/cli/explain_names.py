@@ -111,7 +111,7 @@ def lead_lines(lead: Lead) -> Iterator[str]:
         "lead from exact words"
         if lead.kind == "message"
         else "lead"
-        if lead.quotes
+        if lead.above_cut
         else "no lead, too little was counted"
     )
     yield f"{_whose(lead)}: {named}; place {lead.rank} in the order in which to look ({lead.id[:16]})"

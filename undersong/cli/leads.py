@@ -142,6 +142,8 @@ def _lines(leads: Sequence[Lead], rest: str) -> Iterator[str]:
         yield f"   {lead.reason}"
         if lead.decided:
             yield f"   {words().decided_lead.format(verdict=lead.decided)}"
+        if not lead.quotes:
+            yield f"   {words().look_no_quote}"
         for quote in lead.quotes[:1]:
             yield f"   “{one_line(quote.text, QUOTED)}” ({one_line(quote.message_id, 80)})"
     exact = sum(lead.kind == "message" for lead in shown)

@@ -206,6 +206,7 @@ class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     look_guide: str
     look_nobody: str
     decided_lead: str
+    look_no_quote: str
     look_share: str
     guns: str
     ledger: str
