@@ -215,23 +215,22 @@ def agreement() -> Json:
     return table
 
 
-def without_each_kind(rows: Sequence[ReadMessage], labelled: Sequence[LabelledMessage]) -> Array:
-    """Raw scores of every message by heads that saw no label of its kind.
+def left_out(corpus: TraitCorpus, names: Sequence[str]) -> Array:
+    """Raw scores of every message by heads that saw no label of its group; ``names`` has the group of each message.
 
     By the closed form of a ridge with a group left out, ``y_g - inv(G_gg) (G y)_g`` with ``G = inv(K + alpha)``: how
-    rare an n-gram is was counted over all kinds, so that one kernel serves for every kind.
+    rare an n-gram is was counted over all groups, so that one kernel serves for every group.
     """
-    corpus = TraitCorpus(labelled)
     pairs = zip(corpus.blocks, FEWEST_AUTHORS, strict=True)
     features = [tfidf(block, rarity(block, corpus.authors, fewest)) for block, fewest in pairs]
     kernel = sum((block @ block.T).toarray() for block in features)
-    inverse = np.linalg.inv(kernel + ALPHA * np.eye(len(rows)))
+    inverse = np.linalg.inv(kernel + ALPHA * np.eye(len(names)))
     wanted = targets(corpus.labels)
     dual = inverse @ wanted
-    kinds = np.array([row.kind for row in rows])
+    groups = np.array(names)
     raw = np.zeros_like(corpus.labels)
-    for kind in sorted(set(kinds.tolist())):
-        own = np.flatnonzero(kinds == kind)
+    for group in sorted(set(names)):
+        own = np.flatnonzero(groups == group)
         raw[own] = wanted[own] - np.linalg.solve(inverse[np.ix_(own, own)], dual[own])
     return raw
 
@@ -262,7 +261,7 @@ def main() -> None:
     }
     card["mean_of_kinds"] = mean_of_kinds(card["out_of_fold_by_conversation"])
     if arguments.kinds:
-        card["kind_left_out"] = by_kind(rows, labels, without_each_kind(rows, labelled))
+        card["kind_left_out"] = by_kind(rows, labels, left_out(TraitCorpus(labelled), [row.kind for row in rows]))
         card["mean_of_kinds_left_out"] = mean_of_kinds(card["kind_left_out"])
     CARD.write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(json.dumps(card, indent=1, ensure_ascii=False))

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undersong.errors import JudgeError
-from undersong.judges.offline import SHIPPED, TALK_HEADS, TURN_HEADS, WORDING, OfflineJudge
+from undersong.judges.offline import SHARE, SHIPPED, SPEAKER_HEAD, TALK_HEADS, TURN_HEADS, WORDING, OfflineJudge
 from undersong.judges.protocol import Question, open_judge
 from undersong.ml import ood_check
 from undersong.ml.prototypes import load_phrases
-from undersong.ml.trait_heads import FILE
+from undersong.ml.trait_heads import FILE, Scores
 from undersong.models import TRAITS, Message, Route, Scan, Trait, Width
 
 JUDGE = open_judge("offline")
@@ -63,6 +63,12 @@ def copy_of_the_model(folder: Path, data: bytes) -> Path:
     return folder
 
 
+def speaker_raw(text: str) -> Scores:
+    raw = JUDGE.artefacts.speaker.scorer().raw(text)
+    assert raw is not None
+    return raw[None, :]
+
+
 def test_a_scored_message_says_who_scored_what() -> None:
     (evaluation,) = JUDGE.evaluate([ask(WARM, name="warm")])
     assert (evaluation.message_id, evaluation.state, evaluation.judge, evaluation.judge_hash) == (
@@ -77,7 +83,9 @@ def test_a_scored_message_says_who_scored_what() -> None:
     assert (evaluation.indicators, evaluation.mechanisms, evaluation.cost) == (None, None, 0.0)
     assert evaluation.domain == "unmeasured"
     assert tuple(evaluation.signals) == (*load_phrases().ids, WORDING)
-    assert evaluation.signals[WORDING] == evaluation.traits["manipulation"]
+    harm = float(JUDGE.artefacts.speaker.scorer().calibrate(speaker_raw(WARM))[0, 0])
+    wording = (evaluation.traits["manipulation"] + SHARE * harm) / (1 + SHARE)
+    assert evaluation.signals[WORDING] == pytest.approx(wording, abs=0.0006)
     assert evaluation.engines == {"traits": "heads", "signals": "prototypes", WORDING: "heads"}
 
 
@@ -89,6 +97,7 @@ def test_the_judge_tells_what_it_is() -> None:
         TALK_HEADS,
         ood_check.FILE,
         TURN_HEADS,
+        SPEAKER_HEAD,
         "triage.model",
         "spread.model",
         "static_minilm_256.npz",

@@ -58,7 +58,7 @@ def test_who_pushes_comes_first_with_what_was_counted() -> None:
     assert first.reason == (
         "5 of the 10 messages show a signal of harm, "
         "most of all isolation or pressure. More of it is in what kira writes. Where one of two did "
-        "harm in our test chats, this pointed at the right one in 28 of 30 chats."
+        "harm in our test chats, this pointed at the right one in 49 of 50 chats."
     )
     assert [lead.agent for lead in shown_leads((first, *others))] == ["kira"]
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}
@@ -68,7 +68,7 @@ def test_who_pushes_comes_first_with_what_was_counted() -> None:
 
 
 def test_wording_is_held_against_ordinary_talk_and_tells_the_side() -> None:
-    levels = {"kira": 0.12, "mo": 0.02}
+    levels = {"kira": 0.15, "mo": 0.02}
     rows = run_of(pushes=0.3, quiet=0.3)
     rows = [
         msgspec.structs.replace(row, signals=row.signals | {lead_weights().wording: levels.get(row.agent, 0.02)})
@@ -81,8 +81,8 @@ def test_wording_is_held_against_ordinary_talk_and_tells_the_side() -> None:
     )
     assert {message.rpartition("-")[2] for message in first.message_ids} == {"kira"}
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}
-    assert figures["wording"] == (0.12, lead_weights().usual)
-    assert figures["wording_in_conversation"] == (0.12, 0.02)
+    assert figures["wording"] == (0.15, lead_weights().usual)
+    assert figures["wording_in_conversation"] == (0.15, 0.02)
     assert not any("closer to manipulation" in lead.reason for lead in others if lead.agent != "kira")
 
 

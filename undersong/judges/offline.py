@@ -36,7 +36,7 @@ from undersong.ml.triage import Triage, load_triage
 from undersong.models import TRAITS, Evaluation
 
 SHIPPED = MODELS / "judge"
-CODE_VERSION = 3  # raise it when the same artefacts would give other scores: stored answers are then not reused
+CODE_VERSION = 4  # raise it when the same artefacts would give other scores: stored answers are then not reused
 TURN_HEADS = "turn_heads.model"
 # Traits that do not apply to most messages of talk, so that the heads for talk saw few marks of them: there the score
 # is the mean of both sets of heads.
@@ -47,7 +47,10 @@ TURN_SIGNALS = (
     "pushback", "de_escalation", "points_to_help",
 )  # fmt: skip
 TURNS = "companion_chat"  # the kind of text that the turn heads were measured on
-WORDING = "manipulative_wording"  # level of manipulation by the heads for talk, which ranks hide; see leads.yaml
+SPEAKER_HEAD = "speaker_head.model"  # learnt from chats of which it is known who does harm in them
+SPEAKER_NAMES = ("harm",)
+WORDING = "manipulative_wording"  # a level, which ranks hide: manipulation by the heads for talk and the speaker head
+SHARE = 0.5  # of the speaker head in it, beside 1 of manipulation: both vary by as much over innocent speakers
 MANIPULATION = TRAITS.index("manipulation")
 SHOWN = 0.5  # a signal from here on has its strongest sentence in the row
 TEXT_ENGINES = {"traits": "heads", "signals": "prototypes"}
@@ -63,6 +66,7 @@ class Artefacts(msgspec.Struct, frozen=True, eq=False):
     talk: Heads
     domain: DomainCheck
     turns: Heads
+    speaker: Heads
     triage: Triage
     phrases: PhraseBook
     whitening: Whitening
@@ -84,6 +88,7 @@ class OfflineJudge(Judge):
         self._traits = artefacts.heads.scorer()
         self._talk = artefacts.talk.scorer()
         self._turns = artefacts.turns.scorer()
+        self._speaker = artefacts.speaker.scorer()
         self.prototypes = Prototypes(artefacts.phrases, artefacts.vectors, artefacts.whitening)
         self.gives = frozenset({"traits", *self.prototypes.ids})
         self.hashes = artefacts.hashes
@@ -102,30 +107,32 @@ class OfflineJudge(Judge):
         measured = kinds[self.artefacts.domain.meta.kinds[0].name]
         turn_rows = kinds.get(TURNS, np.zeros(len(texts), dtype=bool))
         turn_rows &= np.array([question.message.role == "assistant" for question in questions], dtype=bool)
-        scores = self._scores(texts, measured)
+        scores, wording = self._scores(texts, measured)
         signals, traits = self._signals(texts, embedded, turn_rows), scores.tolist()
         recognised = ~np.isnan(scores[:, 0])
         return [
-            self._scored(
-                question, place, traits[place], signals, embedded, bool(measured[place]), bool(turn_rows[place])
-            )
+            self._scored(question, place, traits[place], signals, embedded, wording.get(place), bool(turn_rows[place]))
             if recognised[place]
             else self._unread(question)
             for place, question in enumerate(questions)
         ]
 
-    def _scores(self, texts: Sequence[str], measured: npt.NDArray[np.bool_]) -> Array:
-        """Traits (n, 12) by the heads for each kind of text; nan where nothing in a text is known to them."""
+    def _scores(self, texts: Sequence[str], measured: npt.NDArray[np.bool_]) -> tuple[Array, dict[int, float]]:
+        """Traits (n, 12) by the heads for each kind of text, nan where nothing in a text is known to them; and place →
+        level of manipulative wording of those that are not of the measured kind."""
         grams = [ngrams.grams(text) if text.strip() else None for text in texts]
         triage = self.artefacts.triage.raw(texts)[:, None]
         scores = _calibrated(self._traits, grams, triage)
         others = np.flatnonzero(~measured)
-        talk = _calibrated(self._talk, [grams[place] for place in others.tolist()], triage[others])
+        known = [grams[place] for place in others.tolist()]
+        talk = _calibrated(self._talk, known, triage[others])
+        harm = self._speaker.calibrate(np.nan_to_num(_raw(self._speaker, known)))[:, 0]
+        wording = np.round((talk[:, MANIPULATION] + SHARE * harm) / (1 + SHARE), 3)
         for column in SELDOM:
             both = np.round((talk[:, column] + scores[others, column]) / 2, 3)
             talk[:, column] = np.where(np.isnan(both), talk[:, column], both)
         scores[others] = talk
-        return scores
+        return scores, dict(zip(others.tolist(), wording.tolist(), strict=True))
 
     def heads_for(self, domain: str | None) -> Heads:
         """The heads that scored a message of this domain."""
@@ -148,10 +155,10 @@ class OfflineJudge(Judge):
 
     def _scored(
         self, question: Question, place: int, traits: list[float], signals: Signals, embedded: Embedded,
-        measured: bool, is_turn: bool,
+        level: float | None, is_turn: bool,
     ) -> Evaluation:  # fmt: skip
         scores = signals.scores[place].tolist()
-        wording = {} if measured else {WORDING: traits[MANIPULATION]}
+        wording = {} if level is None else {WORDING: level}
         spans, strongest = embedded.spans[place], signals.strongest[place].tolist()
         return Evaluation(
             message_id=question.message.id,
@@ -161,7 +168,7 @@ class OfflineJudge(Judge):
             message_hash=text_hash(question.message.text),
             traits=dict(zip(TRAITS, traits, strict=True)),
             signals=dict(zip(self.prototypes.ids, scores, strict=True)) | wording,
-            domain="measured" if measured else "unmeasured",
+            domain="measured" if level is None else "unmeasured",
             engines=(TURN_ENGINES if is_turn else TEXT_ENGINES) | dict.fromkeys(wording, "heads"),
             spans={
                 name: (spans[strongest[i]].start, spans[strongest[i]].end)
@@ -215,6 +222,8 @@ def load_artefacts(folder: Path) -> Artefacts:
         talk, talk_hash = trait_heads.load(folder, TALK_HEADS)
     elif (folder / trait_heads.FILE).read_bytes() == (SHIPPED / trait_heads.FILE).read_bytes():
         talk, talk_hash = trait_heads.load(SHIPPED, TALK_HEADS)
+    own_speaker = (folder / SPEAKER_HEAD).exists()
+    speaker, speaker_hash = trait_heads.load(folder if own_speaker else SHIPPED, SPEAKER_HEAD, SPEAKER_NAMES)
     own_turns = (folder / TURN_HEADS).exists()
     turns, turns_hash = trait_heads.load(folder if own_turns else SHIPPED, TURN_HEADS, TURN_SIGNALS)
     whitening, whitening_hash = static_vectors.load_whitening(
@@ -228,12 +237,13 @@ def load_artefacts(folder: Path) -> Artefacts:
         TALK_HEADS: talk_hash,
         domains.FILE: domain_hash,
         TURN_HEADS: turns_hash,
+        SPEAKER_HEAD: speaker_hash,
         static_vectors.WHITENING_FILE: whitening_hash,
         VECTORS: vectors.sha256,
         TRIAGE: triage_hash,
         "prototypes": phrases.sha256,
     }
-    return Artefacts(heads, talk, domain, turns, triage, phrases, whitening, vectors, hashes, folder)
+    return Artefacts(heads, talk, domain, turns, speaker, triage, phrases, whitening, vectors, hashes, folder)
 
 
 def open_judge(argument: str) -> OfflineJudge:
