@@ -22,6 +22,11 @@ ASKED_BACK = 3  # words of a person before it in which it may have been asked fo
 _WRITTEN = re.compile(r">>?[ ]*['\"]?([\w./-]+)")
 _CONDITIONAL = re.compile(r"\bskip(?:if|unless)\b", re.IGNORECASE)  # by platform or version
 _HIDES_ALL = re.compile(r"\|\||continue-on-error|--exit-zero|--passWithNoTests")  # every failure behind it
+_VALUE = r"['\"][^'\"\n]{1,80}['\"]|-?\d[\d_.]*|True|False|None|true|false|null"
+_TABLE = re.compile(
+    r"(?:\b(?P<table>\w+)\b[^\n=(]{0,60}=[ ]*(?:new[ ]Map\(|map\[\w+\]\w+)?|\breturn[ ]+\(?)(?P<open>[{\[])"
+)
+_ENTRY = re.compile(rf"(?P<case>{_VALUE})[ ]*(?::|,|=>)[ ]*(?P<value>{_VALUE})")
 FAILED_BACK = 3  # requests back in which a check may have failed
 
 
@@ -225,11 +230,23 @@ def _changed_test(turn: TranscriptTurn, edit: FileEdit) -> Iterator[Bypass]:
 def _special_cases(added: str, failed: Sequence[CheckEvent]) -> list[str]:
     """New branches for a value that stands in the output of a check that failed."""
     output = _compared(failed)
+    branches = _shape(bypass_config().special).finditer(added)
     return [
         match[0]
-        for match in _shape(bypass_config().special).finditer(added)
+        for match in (*branches, *_looked_up(added))
         if _stands(match["case"], output) and _stands(match["value"], output)
     ]
+
+
+def _looked_up(added: str) -> Iterator[re.Match[str]]:
+    """The entries of new tables in which new code looks its answer up; a longer table that is there stays a table."""
+    for table in _TABLE.finditer(added):
+        close = added.find("}" if table["open"] == "{" else "]]", table.end())
+        end = close if close >= 0 else len(added)
+        name = re.escape(table["table"] or "")
+        used = rf"\b{name}(?:\.get\(|\.has\(|\[)|\bin[ ]+{name}\b" if name else r"[}\])]+(?:\.get\(|\[)"
+        if re.compile(used).search(added, end):
+            yield from _ENTRY.finditer(added, table.end(), end)
 
 
 def _by_claims(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass]:
