@@ -260,7 +260,7 @@ def _by_claims(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass
         stale = _passed_before(ruling, claim, turn)
         if stale:
             lines = [stale, words.strip()]
-            yield _bypass(turn, "changed_after_check", "The code was changed after the last check.", lines)
+            yield _bypass(turn, "changed_after_check", "The code was changed after its tests last ran.", lines)
         if (ruling.state != "backed" and ruling.reason != NARROWER) or not recent:
             continue
         outcomes = [event.outcome.outcome for event in recent if event.outcome and not event.reported]
