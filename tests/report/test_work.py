@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Undersong
+from undersong.models import LedgerClaim, Quote
+from undersong.models.verdict import BROKEN, NARROWER
+from undersong.report.work_view import ClaimToCheck
 
 SHELL = {"name": "Bash", "id": "c1", "input": {"command": "pytest -q"}}
 COMPANION_WORDS = re.compile(r"sovereign|psychogenic|distress code|validated delusion", re.IGNORECASE)
@@ -57,6 +60,23 @@ def test_one_page_names_the_claim_what_speaks_against_it_and_how_to_open_it(
     assert "work.md" in ran.out
     assert "of 2 claims 1 backed, 1 contradicted" in " ".join(ran.out.split())
     assert undersong("verify", str(tmp_path / "out"), str(tmp_path / "talks.jsonl")).code == 0
+
+
+@pytest.mark.parametrize(("check", "reason", "heading"), [
+    ("", "nothing of the kind was run before it", "never checked"),
+    ("pytest -q", "nothing of the kind was run since the last change", "not checked since"),
+    ("pytest -q -k low", NARROWER, "checked in part"), ("make", BROKEN, "never checked"),
+    ("pytest -q", "the output of the check does not say that it passed", "never checked"),
+])  # fmt: skip
+def test_what_was_checked_before_or_in_part_is_not_headed_as_never_checked(
+    check: str, reason: str, heading: str
+) -> None:
+    quote = Quote(message_id="m", start=0, end=4, text="Done", sha256="")
+    claim = LedgerClaim(
+        conversation="c", message_id="m", position=1, agent="a", time=None, kind="tests", object="", sentence=quote,
+        state="unsupported", reason=reason, check=check,
+    )  # fmt: skip
+    assert ClaimToCheck(claim, "tides").heading == heading
 
 
 @pytest.mark.parametrize("file", ["report.html", "forensic_audit_report.md", "work.md", "risk_graph.svg"])

@@ -48,6 +48,14 @@ class ClaimToCheck:
         return WORDS[self.claim.state]
 
     @property
+    def heading(self) -> str:
+        """The same for the page, which tells a check of a part, or one before the last change, from none at all."""
+        reason = self.claim.reason if self.claim.state == "unsupported" and self.claim.check else ""
+        if reason in (PART, NARROWER):
+            return "checked in part"
+        return "not checked since" if "since the last change" in reason else self.state
+
+    @property
     def against(self) -> str:
         """The line that speaks against it, else why nothing speaks for it."""
         quoted = self.claim.evidence[0].text.strip() if self.claim.evidence else ""
