@@ -100,8 +100,8 @@ def levels(heads: Heads, messages: Sequence[SpokenMessage], head: int = 0) -> Sc
     """The level of each message by one of the heads; one of which nothing is known has 0."""
     scorer = heads.scorer()
     raw = [scorer.raw(each.text) for each in messages]
-    known = np.stack([np.full(scorer.size, np.nan) if each is None else each for each in raw])
-    return np.nan_to_num(np.where(np.isnan(known), np.nan, scorer.calibrate(np.nan_to_num(known)))[:, head])
+    table = np.stack([np.full(scorer.size, np.nan) if each is None else each for each in raw])
+    return np.nan_to_num(np.where(np.isnan(table), np.nan, scorer.calibrate(np.nan_to_num(table)))[:, head])
 
 
 class Speakers(NamedTuple):

@@ -124,9 +124,9 @@ class OfflineJudge(Judge):
         triage = self.artefacts.triage.raw(texts)[:, None]
         scores = _calibrated(self._traits, grams, triage)
         others = np.flatnonzero(~measured)
-        known = [grams[place] for place in others.tolist()]
-        talk = _calibrated(self._talk, known, triage[others])
-        harm = self._speaker.calibrate(np.nan_to_num(_raw(self._speaker, known)))[:, 0]
+        rest = [grams[place] for place in others.tolist()]
+        talk = _calibrated(self._talk, rest, triage[others])
+        harm = self._speaker.calibrate(np.nan_to_num(_raw(self._speaker, rest)))[:, 0]
         wording = np.round((talk[:, MANIPULATION] + SHARE * harm) / (1 + SHARE), 3)
         for column in SELDOM:
             both = np.round((talk[:, column] + scores[others, column]) / 2, 3)
