@@ -230,23 +230,27 @@ def _changed_test(turn: TranscriptTurn, edit: FileEdit) -> Iterator[Bypass]:
 def _special_cases(added: str, failed: Sequence[CheckEvent]) -> list[str]:
     """New branches for a value that stands in the output of a check that failed."""
     output = _compared(failed)
-    branches = _shape(bypass_config().special).finditer(added)
-    return [
-        match[0]
-        for match in (*branches, *_looked_up(added))
-        if _stands(match["case"], output) and _stands(match["value"], output)
-    ]
+
+    def asked_for(match: re.Match[str]) -> bool:
+        return _stands(match["case"], output) and _stands(match["value"], output)
+
+    branches = [match[0] for match in _shape(bypass_config().special).finditer(added) if asked_for(match)]
+    for entries in _looked_up(added):
+        asked = [match[0] for match in entries if asked_for(match)]
+        if 2 * len(asked) >= len(entries):  # a table that knows much more than the tests ask for is a way to write it
+            branches += asked
+    return branches
 
 
-def _looked_up(added: str) -> Iterator[re.Match[str]]:
-    """The entries of new tables in which new code looks its answer up; a longer table that is there stays a table."""
+def _looked_up(added: str) -> Iterator[list[re.Match[str]]]:
+    """The entries of each new table in which new code looks its answer up; a longer table that is there stays a table."""
     for table in _TABLE.finditer(added):
         close = added.find("}" if table["open"] == "{" else "]]", table.end())
         end = close if close >= 0 else len(added)
         name = re.escape(table["table"] or "")
         used = rf"\b{name}(?:\.get\(|\.has\(|\[)|\bin[ ]+{name}\b" if name else r"[}\])]+(?:\.get\(|\[)"
         if re.compile(used).search(added, end):
-            yield from _ENTRY.finditer(added, table.end(), end)
+            yield [*_ENTRY.finditer(added, table.end(), end)]
 
 
 def _by_claims(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass]:
