@@ -2,9 +2,10 @@
 
 Language models wrote the chats for this project from a list of topics, without knowledge of rules or of each other:
 ``truth.jsonl`` says who does harm. Each chat is audited by itself, as a person would. ``seen``: the rules for requests
-were changed after these were read, by which the others are the test of those rules; leads saw neither. ``long`` and
-``threads`` were written by two others after rules and leads were finished: half of each holds somebody who does harm,
-faintly, plainly or blatantly, and six of the ten innocent ones resemble harm.
+were changed after these were read, by which the others are the test of those rules. ``long`` and ``threads`` were
+written by two others after those rules were finished: half of each holds somebody who does harm, faintly, plainly or
+blatantly, and six of the ten innocent ones resemble harm. No head learnt from any of them; the weights of leads were
+chosen with a look at all.
 """
 
 from __future__ import annotations

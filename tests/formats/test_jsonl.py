@@ -167,6 +167,7 @@ ROW_FIELDS = ("id", "conversation", "position", "time", "agent", "target", "role
         ({"session_id": 4, "date": "2026-01-01"}, ["date time", "session_id conversation"]),
         ({"conversation": "c", "session_id": 4, "ts": 1735725600, "date": "2026-01-01", "tier": "deep"}, []),
         ({"conversation_id": "c", "conversationId": "c", "createdAt": "x", "time": "2026-01-01"}, []),
+        ({"user_id": "u1", "sender": "x"}, ["user_id author"]),
     ],
 )
 def test_a_key_that_looks_like_one_that_is_read_is_named(

@@ -461,6 +461,9 @@ _OTHER_NAMES = {
     ),
     "time": ("date", "datetime", "date_time", "sent_at", "created"),
 }
+_IDENTITIES = frozenset(
+    "userid uid accountid username handle fromid senderid authorid participantid speaker speakerid actor".split()
+)  # letters of keys that may tell apart who has one name
 _SAME = {
     "conversation": ("conversation", "conversation_id", "thread", "thread_id"),
     "time": ("time", "ts", "timestamp", "created_at"),
@@ -475,10 +478,15 @@ def _misspelt_keys(sample: FormatSample) -> Iterator[tuple[str, str]]:
 
 
 def _meant(key: str, keys: Iterable[str]) -> str | None:
-    """The key that is read and that another one may stand for; None where the messages have that one as well."""
+    """The key that is read and that another one may stand for; None where the messages have that one as well.
+
+    Of keys that say who somebody is, the one that is read is named in any case: two people may have one name.
+    """
     read_keys = JsonlLine.__struct_fields__
     if key in read_keys:
         return None
+    if _letters(key) in _IDENTITIES:
+        return next((name for name in (*_AUTHORS, "name") if name in keys), None)
     meant = next((name for name in read_keys if _letters(name) == _letters(key)), None)
     meant = meant or next(
         (name for name, others in _OTHER_NAMES.items() if _letters(key) in map(_letters, others)), None
