@@ -39,7 +39,7 @@ def test_the_report_folder_holds_what_was_promised(undersong: Undersong) -> None
     assert {path.name for path in REPORT.iterdir()} >= FILES
     assert Path("undersong-report.db").is_file()
     assert ran.out.startswith(
-        "2 findings and 2 leads to look at:\n\n1. The assistant said twice that it had fixed the code"
+        "2 findings and 1 lead to look at:\n\n1. The assistant said twice that it had fixed the code"
     )
     assert "\nLooked at 25 messages in 2 conversations" in ran.out
     assert ran.out.splitlines()[-1].startswith("report     undersong-report/report.html (digest ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, product
 from typing import NamedTuple
 
@@ -79,22 +79,24 @@ def _speakers(rows: Iterable[Row], texts: Texts) -> Iterator[list[_Talk]]:
     alone = sorted((agent, *own) for agent, own in homes.items() if len(own) == 1 and agent in assistants)
     places = [(agent, name) for agent in sorted(several) for name in several[agent]]
     by_speaker: dict[tuple[str, str], list[_Talk]] = {}
+    signs: dict[str, dict[str, int]] = {}  # of each conversation, which several speakers may share
     for agent, name in islice(chain(places, alone if len(alone) > 1 else ()), MOST_TALKS):
         messages = texts(name)
         model = next((each.model for each in messages if each.agent == agent and each.model), None)
         speaker = ("agent", agent) if agent in several else ("model", model or "")
-        talk = _talk(agent, name, messages) if all(speaker) else None
+        if name not in signs:
+            signs[name] = {each.id: sign for each in messages if (sign := _sign(each))}
+        talk = _talk(agent, name, messages, signs[name]) if all(speaker) else None
         if talk is not None:
             by_speaker.setdefault(speaker, []).append(talk)
     yield from by_speaker.values()
 
 
-def _talk(agent: str, name: str, messages: Sequence[Message]) -> _Talk | None:
+def _talk(agent: str, name: str, messages: Sequence[Message], signs: Mapping[str, int]) -> _Talk | None:
     """The stretch in which watching is first spoken of, else the first one; None without words of the agent."""
     windows = windows_of(Nomination(agent=agent, conversation=name), messages, MOST_BYTES // 2)
     if not windows:
         return None
-    signs = {each.id: sign for each in messages if (sign := _sign(each))}
     window = next((each for each in windows if any(one.id in signs for one in each.messages)), windows[0])
     others = [each for each in window.messages if each.agent != agent and each.role not in SILENT_ROLES]
     words = (word for each in others or window.messages for word in _WORD.findall(each.text.casefold()))
