@@ -129,7 +129,8 @@ def ranking(
         return {agent: score(messages) for agent, messages in own.items()}
 
     unread = [_unread(row) for row in rows]
-    parts = {each.source: _differences(leads, each.source) for each in leads[0].evidence}
+    sources = dict.fromkeys(each.source for lead in leads if lead.kind != "message" for each in lead.evidence)
+    parts = {source: _differences(leads, source) for source in sources}
     return {
         "leads": {lead.agent: lead.score for lead in leads},
         **parts,

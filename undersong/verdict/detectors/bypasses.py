@@ -243,7 +243,7 @@ def _special_cases(added: str, failed: Sequence[CheckEvent]) -> list[str]:
 
 
 def _looked_up(added: str) -> Iterator[list[re.Match[str]]]:
-    """The entries of each new table in which new code looks its answer up; a longer table that is there stays a table."""
+    """The entries of each new table in which new code looks its answer up; one that was there stays a table."""
     for table in _TABLE.finditer(added):
         close = added.find("}" if table["open"] == "{" else "]]", table.end())
         end = close if close >= 0 else len(added)
