@@ -462,7 +462,20 @@ _OTHER_NAMES = {
     "time": ("date", "datetime", "date_time", "sent_at", "created"),
 }
 _IDENTITIES = frozenset(
-    "userid uid accountid username handle fromid senderid authorid participantid speaker speakerid actor".split()
+    [
+        "userid",
+        "uid",
+        "accountid",
+        "username",
+        "handle",
+        "fromid",
+        "senderid",
+        "authorid",
+        "participantid",
+        "speaker",
+        "speakerid",
+        "actor",
+    ]
 )  # letters of keys that may tell apart who has one name
 _SAME = {
     "conversation": ("conversation", "conversation_id", "thread", "thread_id"),
