@@ -462,7 +462,7 @@ _OTHER_NAMES = {
     "time": ("date", "datetime", "date_time", "sent_at", "created"),
 }
 _IDENTITIES = frozenset(
-    [
+    (
         "userid",
         "uid",
         "accountid",
@@ -471,12 +471,10 @@ _IDENTITIES = frozenset(
         "fromid",
         "senderid",
         "authorid",
-        "participantid",
         "speaker",
         "speakerid",
-        "actor",
-    ]
-)  # letters of keys that may tell apart who has one name
+    )
+)  # fmt: skip; letters of keys that may tell apart who has one name
 _SAME = {
     "conversation": ("conversation", "conversation_id", "thread", "thread_id"),
     "time": ("time", "ts", "timestamp", "created_at"),
