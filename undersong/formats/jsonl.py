@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -461,20 +462,8 @@ _OTHER_NAMES = {
     ),
     "time": ("date", "datetime", "date_time", "sent_at", "created"),
 }
-_IDENTITIES = frozenset(
-    (
-        "userid",
-        "uid",
-        "accountid",
-        "username",
-        "handle",
-        "fromid",
-        "senderid",
-        "authorid",
-        "speaker",
-        "speakerid",
-    )
-)  # fmt: skip; letters of keys that may tell apart who has one name
+# letters of keys that may tell apart who has one name
+_IDENTITY = re.compile(r"(?:user|account|from|sender|author|speaker)id|uid|username|handle|speaker")
 _SAME = {
     "conversation": ("conversation", "conversation_id", "thread", "thread_id"),
     "time": ("time", "ts", "timestamp", "created_at"),
@@ -496,7 +485,7 @@ def _meant(key: str, keys: Iterable[str]) -> str | None:
     read_keys = JsonlLine.__struct_fields__
     if key in read_keys:
         return None
-    if _letters(key) in _IDENTITIES:
+    if _IDENTITY.fullmatch(_letters(key)):
         return next((name for name in (*_AUTHORS, "name") if name in keys), None)
     meant = next((name for name in read_keys if _letters(name) == _letters(key)), None)
     meant = meant or next(
