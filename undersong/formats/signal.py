@@ -23,6 +23,7 @@ _KEYS = frozenset(
 )  # fmt: skip
 _SAID_KEYS = frozenset(("text", "quote", "attachments", "reactions", "linkPreview", "longText"))
 _TEXT_KEYS, _REPLY_KEYS = frozenset(("body", "bodyRanges")), frozenset(("textReply", "reactions", "emoji"))
+_PERSON_KEYS = frozenset(("id", "self", "contact", "group", "distributionList", "releaseNotes", "callLink"))
 _OTHERS = {
     "stickerMessage": "sticker, not read",
     "contactMessage": "contact that was shared, not read",
@@ -75,6 +76,7 @@ class _SignalChats:
             self._own_name = _joined(account.get("givenName"), account.get("familyName")) or self._own_name
         elif isinstance(value.get("recipient"), dict):
             recipient = value["recipient"]
+            self.notes.unread(recipient, inside(ref, "recipient"), _PERSON_KEYS)
             self._names[values.name(recipient.get("id")) or ""] = self._name(recipient)
         elif isinstance(value.get("chat"), dict):
             chat = value["chat"]
