@@ -236,8 +236,10 @@ def test_a_moderator_decides_on_fifty_findings_with_keys_alone(browser: Browser,
 def test_a_person_drops_an_export_and_reads_what_was_found(browser: Browser, tmp_path: Path) -> None:
     SQLiteStore(tmp_path / "mine.db").close()
     export = tmp_path / "export <b>.zip"
+    few = json.loads((SAMPLES / "chatgpt" / "conversations.json").read_bytes())
+    many = [each | {"id": f"{each['id']}-{n}"} for n in range(8) for each in few]  # else it ends before one can look
     with zipfile.ZipFile(export, "w") as archive:
-        archive.write(SAMPLES / "chatgpt" / "conversations.json", "conversations.json")
+        archive.writestr("conversations.json", json.dumps(many))
     with running(ServeSettings(store=tmp_path / "mine.db")) as client:
         context = browser.new_context(viewport={"width": 390, "height": 800})
         visit = visiting(context, client)
