@@ -50,7 +50,7 @@ def test_a_reader_that_fails_is_found(fuzz: ModuleType, tmp_path: Path, monkeypa
     def broken(*_: object, **__: object) -> object:
         raise KeyError("role")
 
-    fuzz.run(5, 1, tmp_path)  # reads the samples themselves, once
+    assert len([*fuzz.run(5, 1, tmp_path)]) == 5  # reads the samples themselves, once
     monkeypatch.setattr(fuzz, "read", broken)
     assert {each.verdict for each in fuzz.run(5, 1, tmp_path)} == {"crash"}
 
