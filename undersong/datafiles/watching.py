@@ -9,6 +9,7 @@ from undersong.datafiles import yaml_loader
 from undersong.datafiles.yaml_loader import DataFile
 
 FILE = "watching.yaml"
+LOOKED = 16_000  # characters of a message that are looked at; a stretch that a judge is shown has no more
 _SENTENCE_END = re.compile(r"[.!?\n]+")
 
 
@@ -45,8 +46,8 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def says_watched(text: str) -> int:
-    """1 where a text says that somebody looks, -1 that nobody does, 0 where it says neither, or both."""
-    stems = watching_words().stems
+    """1 where the beginning of a text says that somebody looks, -1 that nobody does, 0 where neither, or both."""
+    stems, text = watching_words().stems, text[:LOOKED]
     lowered = text.lower()
     if not any(stem in lowered for stem in stems):
         return 0

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from undersong.core.sanitize import one_line
-from undersong.core.text import turns_listed
 from undersong.datafiles.verdict_config import requests_config
-from undersong.models import Finding, Lead, LeadEvidence, Moment, Row, SessionVerdict, SignalBand, ranked_leads
+from undersong.models import Finding, Lead, Moment, Row, SessionVerdict, SignalBand, ranked_leads
 from undersong.models.verdict import REQUEST
-from undersong.patterns.leads import SHOWN_NAME, lead_weights, leads_of
+from undersong.patterns.exact_leads import exact_lead, exact_lead_id, in_words, listed
+from undersong.patterns.leads import lead_weights, leads_of
 from undersong.patterns.order_leads import order_leads
 
 SOURCE = "requests"
@@ -59,7 +57,7 @@ def requests_of_speakers(moments: Iterable[Moment]) -> Iterator[tuple[str, list[
 
 def request_lead_id(conversation: str, agent: str) -> str:
     """The id of the lead for a speaker's requests in a conversation: the same in every run."""
-    return hashlib.sha256(f"lead\0requests\0{conversation}\0{agent}".encode("utf-8", "surrogatepass")).hexdigest()
+    return exact_lead_id(SOURCE, conversation, agent)
 
 
 def request_kind(moment: Moment) -> str:
@@ -69,32 +67,15 @@ def request_kind(moment: Moment) -> str:
 
 def what_is_asked(own: Sequence[Moment]) -> str:
     """``asks for money (turns 11 and 17) and asks that others are kept out of it (turn 13)``."""
-    turns: dict[str, set[int]] = {}
-    for moment in own:
-        turns.setdefault(request_kind(moment), set()).add(moment.position)
-    parts = [f"{kind} ({turns_listed(sorted(places))})" for kind, places in turns.items()]
+    parts = listed(own, request_kind)
     if len(parts) > NAMED:
         parts = [*parts[: NAMED - 1], f"{len(parts) - NAMED + 1} more such things"]
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return in_words(parts)
 
 
 def _lead(conversation: str, agent: str, own: Sequence[Moment]) -> Lead:
-    name = one_line(agent.removeprefix(f"{conversation}/"), SHOWN_NAME)
-    messages = dict.fromkeys(moment.message_id for moment in own)
-    return Lead(
-        id=request_lead_id(conversation, agent),
-        rank=0,
-        kind="message",
-        agent=agent,
-        conversation=conversation,
-        message_ids=tuple(messages),
-        message_conversations=(conversation,) * len(messages),
-        quotes=tuple(moment.quotes[0] for moment in own),
-        reason=f"{name} {what_is_asked(own)}.",
-        evidence=(LeadEvidence(source=SOURCE, value=float(_kinds(own))),),
-        score=lead_weights().exact + lead_weights().sources[SOURCE].weight * _kinds(own),
-        above_cut=True,
-    )
+    does, score = what_is_asked(own), lead_weights().exact
+    return exact_lead(SOURCE, conversation, agent, own, does=does, kinds=_kinds(own), score=score)
 
 
 def _kinds(own: Iterable[Moment]) -> int:
