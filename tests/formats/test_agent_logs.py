@@ -242,6 +242,7 @@ REPEATED = (
     ("cursor/agent.jsonl", '"stdout"', '"printed"', "words under 'printed'"),
     ("signal/main.jsonl", '"body": "who locks', '"words": "who locks', "words under 'words'"),
     ("signal/main.jsonl", '"group": {', '"said": "It is late.", "group": {', "words under 'said'"),
+    ("claude-code/9f1c.jsonl", '"content": "edited"', '"printed": "edited"', "words under 'printed'"),
     ("chatgpt/conversations.json", '"Never mind."', '"Never mind.", ["aside"]', ODD),
     ("claude/conversations.json", '"content": [', '"content": [["aside"], ', ODD),
     ("claude-stream/run.jsonl", '"content": [{"type": "text"', '"content": [["aside"], {"type": "text"', ODD),

@@ -168,7 +168,7 @@ def tool_result(value: Any) -> ToolResult | None:
         return ToolResult(text=value)
     if not isinstance(value, dict):
         return None
-    result_text = next((printed(value[key]) for key in ("text", "content", "output") if value.get(key) is not None), "")
+    result_text = next((printed(value[key]) for key in _RESULT_TEXTS if value.get(key) is not None), "")
     call_id = next((value[key] for key in ("call_id", "tool_use_id", "tool_call_id") if key in value), None)
     error = value.get("is_error")
     return ToolResult(text=result_text, call_id=name(call_id), is_error=error if isinstance(error, bool) else None)
@@ -269,7 +269,16 @@ class SkipLog:
                 self.add(block_name(block), ref)
             elif kind.endswith(("tool_result", "tool_use")):
                 self.unread(block, ref, _TOOL_KEYS)
+                self._elsewhere(block, ref)
                 self.blocks(block.get("content"), ref)
+
+    def _elsewhere(self, block: Mapping[str, Any], ref: SourceRef) -> None:
+        """Note the keys under which a result that has no text where it belongs has a single word; more of them are
+        words under any key."""
+        if str(block["type"]).endswith("tool_result") and not block.keys() & set(_RESULT_TEXTS):
+            for key, inner in block.items():
+                if key not in _TOOL_KEYS and isinstance(inner, str) and inner.strip() and not _has_words(inner):
+                    self._words_under(key, ref)
 
     def odd(self, content: Any, ref: SourceRef) -> None:
         """Note a content, or what stands in its list, that is neither text nor a block."""
@@ -308,6 +317,7 @@ class SkipLog:
 
 _STOPS = frozenset(".!?…")  # what a sentence of one word ends with
 _MARKS = frozenset((*DELETED, *EDITED))
+_RESULT_TEXTS = ("text", "content", "output")  # the keys of a result's text, the first that has any
 _TOOL_KEYS = frozenset(
     (
         "type",
