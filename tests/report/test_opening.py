@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.report.conftest import build
+from tests.verdict.test_fragments import PROMISES
 from undersong.models import Case, Finding, Message, Moment, Quote, Row, SessionVerdict
 from undersong.patterns.significance.confidence import reference_figures
 from undersong.report.narrative import certainty_words
@@ -161,6 +162,28 @@ def test_what_somebody_might_think_is_no_admission(text: str, quoted: str, named
 def test_a_failed_test_does_not_contradict_that_it_builds() -> None:
     assert "otherwise" not in sentences().promises["other_check"].once
     assert "a check of the session failed" in sentences().promises["other_check"].more
+
+
+FAILING = "FAILED tests/test_tide.py::test_low - assert 3 == 4"
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        (["Fixed.", "Error: Process completed with exit code 1.", "Hm."], "then pasted an error: “Error: Process"),
+        (["Fixed.", "nope, it still fails", "Let me look."], "answered that it is not so: “nope, it still fails”"),
+        (["All tests pass.", FAILING, "Yes, all is well.", "hm", "It is."], f"pasted a check that failed: “{FAILING}”"),
+    ],
+)
+def test_of_what_a_person_pastes_no_more_is_told_than_that(turns: list[str], expected: str, tmp_path: Path) -> None:
+    changes = {"file_path": "src/tide.py", "old_string": "level", "new_string": "level - 1"}
+    edit = {"call": {"tool": "Edit", "input": changes, "result": "The file has been updated."}}
+    spoken = [{("agent", "user")[number % 2]: text} for number, text in enumerate(turns)]
+    session = [{"user": "low tide is off by one"}, {"agent": "Looking."}, edit, *spoken]
+    conversation, verdict = PROMISES.verdict(session, "claude-code", tmp_path)
+    points = points_of(msgspec.structs.replace(screen(verdict), cited=conversation.messages))
+    assert expected in points[0].sentence
+    assert ("pasted" in points[0].sure) is ("pasted" in expected)
 
 
 def test_the_title_counts_every_finding_and_says_how_many_are_named() -> None:

@@ -47,6 +47,7 @@ def test_each_small_session_has_the_claims_and_ways_round_that_it_should(
         assert wanted in states
     for unwanted in case.get("without", ()):
         assert not [state for state in states if state.startswith(unwanted)]
+    assert not (because := case.get("because")) or any(because in claim.reason for claim in verdict.claims)
     assert bool(verdict.deductions) == case.get("points", False)
     assert {bypass.kind for bypass in verdict.bypasses} == set(case.get("bypasses", ()))
 

@@ -226,7 +226,6 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     disputable: frozenset[str]
     disputable_by_name: dict[LedgerKindName, str]
     denies: str
-    pasted: str
     retractions: Retractions
     thoughts: Thoughts
     attached: str

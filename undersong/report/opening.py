@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from itertools import chain
 
 import msgspec
 
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted, turn_number, turns_listed
+from undersong.core.text import counted, turns_listed
 from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment, Quote, SessionVerdict
 from undersong.models.verdict import AGAINST, AGENT_ORDERS, REQUEST, SPREADS
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
-from undersong.report.claims_view import CHECKED, coding_sessions
+from undersong.report.claims_view import CHECKED
 from undersong.report.decision_words import point_decisions
 from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.message_times import MessageTimes
@@ -31,7 +30,6 @@ from undersong.report.opening_choice import (
 from undersong.report.opening_orders import agent_orders, model_orders
 from undersong.report.opening_phrases import (
     OF_CODE,
-    QUOTE,
     at_turn,
     days_words,
     home_title,
@@ -40,20 +38,20 @@ from undersong.report.opening_phrases import (
     name_of,
     sentence_start,
     session_name,
+    shown_words,
     times_words,
     whole,
 )
 from undersong.report.opening_requests import requests_together
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_turns import heaviest_first, labelled, turn_sentence
+from undersong.report.opening_work import bypass_points, claim_points, failure_points, is_pasted
 from undersong.report.order import is_faint, order_findings, order_sessions
 from undersong.report.sureness import sure_words
-from undersong.report.work_view import duration_words
 
 SURE = 0.8  # confidence from which on a finding counts as sure
 SUPPORT = 3  # messages without which a sequence is no more than a finding: two can be a question and its answer
 LEADS = 3  # leads among them: they are guesses
-CLAIM_STATES: dict[str, State] = {"contradicted": "sure", "disputed": "finding"}  # of a claim; a lead otherwise
 _TEST_FAILED = re.compile(r"--- FAIL|\bFAILED\b|AssertionError|\b\d+ (?:tests? )?failed\b|✗|✕")
 _SUPPOSED = re.compile(
     r"(?i)\b(?:(?:think|thinks|thought|say|says|believe|feel|worry|afraid|suggest)(?: that)?"
@@ -97,8 +95,8 @@ def _sources(case: Case) -> list[list[Point]]:
         agent_orders(case, AGENT_ORDERS),
         model_orders(case),
         _requests(case),
-        _claims(case, ("contradicted", "disputed")),
-        _bypasses(case, leads=False),
+        claim_points(case, ("contradicted", "disputed")),
+        bypass_points(case, leads=False),
         agent_orders(case, SPREADS),
         *_hints(case),
     )
@@ -110,7 +108,7 @@ def _hints(case: Case) -> tuple[Iterable[Point], ...]:
     likely = (
         finding_point(each, case) for each in order_findings(case.findings) if each.is_lead and not is_faint(each)
     )
-    work = (_claims(case, ("unsupported",)), _bypasses(case, leads=True), _failures(case))
+    work = (claim_points(case, ("unsupported",)), bypass_points(case, leads=True), failure_points(case))
     if all(session.profile == "coding" for session in case.sessions):
         return *work, likely, _deductions(case, sure=False), _moments(case)
     other, of_companions = _leads(case)
@@ -125,7 +123,7 @@ def more_words(case: Case, shown: Sequence[Point], every: Sequence[Point]) -> st
     """
     named = sum(point.state != "lead" for point in shown)
     findings = max(places_with_findings(every) - named, 0) if len(shown) >= SHOWN else 0
-    hints = chain(_deductions(case, sure=False), _claims(case, ("unsupported",)))
+    hints = chain(_deductions(case, sure=False), claim_points(case, ("unsupported",)))
     taken = {point.id for point in shown} | {point.id for point in every if point.state != "lead"}
     leads = len({point.id for point in hints} - taken)
     parts = (counted(findings, "more finding") if findings else "", counted(leads, "more lead") if leads else "")
@@ -232,25 +230,29 @@ def _deduction(case: Case, session: SessionVerdict, mechanism: str, kind: str, g
     form = form or promises[""]
     if mechanism == "false_promise" and _of_another_check(session, first):
         form = promises["other_check"]
+    sure = words.how_sure.get(kind, words.how_sure.get(mechanism, words.how_sure["unmeasured"]))
+    pasted = mechanism == "false_promise" and is_pasted(case, session, first)
+    if pasted:
+        form, sure = promises["pasted"], words.how_sure["pasted"]
     messages = list(dict.fromkeys(each.message_id for each in group))
     who = name_of(_speaker(session, first.message_id), session.conversation)
     template = form.once if len(messages) == 1 else form.more
     happened = template.format(
-        who=who, times=times_words(len(messages)), what=_promised(session, first), shown=_shown(first.quotes[1:2])
+        who=who, times=times_words(len(messages)), what=_promised(session, first), shown=shown_words(first.quotes[1:2])
     )
     places = turns_listed(sorted({each.position for each in group}))
     quote = first.quotes[0] if first.quotes else None
     return Point(
         kind="claim" if mechanism == "false_promise" else "lead",
         sentence=f"{sentence_start(happened)} ({places}{in_title(case, session)}).",
-        sure=words.how_sure.get(kind, words.how_sure.get(mechanism, words.how_sure["unmeasured"])),
+        sure=sure,
         quote=_claim_sentence(session, first) or (quote.text if quote else ""),
         speaker=who,
         conversation=session.conversation,
         message_id=first.message_id,
         id=first.message_id,
         title=session_name(session),
-        state="sure" if mechanism == "false_promise" else "lead",
+        state="finding" if pasted else "sure" if mechanism == "false_promise" else "lead",
     )
 
 
@@ -268,10 +270,6 @@ def _of_another_check(session: SessionVerdict, deduction: Deduction) -> bool:
     return claimed and any(_TEST_FAILED.search(quote.text) for quote in deduction.quotes[1:2])
 
 
-def _shown(quotes: Sequence[Quote]) -> str:
-    return f": “{one_line(quotes[0].text, 100)}”" if quotes else ""
-
-
 def _claim_sentence(session: SessionVerdict, deduction: Deduction) -> str:
     """The whole sentence of a false promise, as the ledger has it."""
     return next((claim.sentence.text for claim in _meant(session, deduction)), "")
@@ -287,88 +285,6 @@ def _speaker(session: SessionVerdict, message_id: str) -> str:
     moments = (each.agent for each in session.moments if each.message_id == message_id)
     claims = (each.agent for each in session.claims if each.message_id == message_id)
     return next(chain(claims, moments), "assistant")
-
-
-def _claims(case: Case, states: Sequence[str]) -> Iterator[Point]:
-    """Claims of the ledger in these states, those of the states named first, the latest first."""
-    chosen: list[tuple[int, SessionVerdict, LedgerClaim]] = []
-    for session in coding_sessions(case):
-        taken = {each.message_id for each in session.deductions}
-        for claim in session.claims:
-            checkable = claim.state != "unsupported" or claim.kind in CHECKED
-            if claim.state in states and claim.message_id not in taken and checkable:
-                chosen.append((states.index(claim.state), session, claim))
-    chosen.sort(key=lambda item: (item[0], *_latest(item[2])))
-    seen = set[object]()
-    for _, session, claim in chosen:
-        copy = claim.time or (claim.conversation, claim.message_id)
-        if copy not in seen:
-            seen.add(copy)
-            yield _claim(case, session, claim)
-
-
-def _latest(claim: LedgerClaim) -> tuple[float, str, int]:
-    return -claim.time.timestamp() if claim.time else 0.0, claim.conversation, claim.position
-
-
-def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
-    words = sentences()
-    who = name_of(claim.agent, session.conversation)
-    against = words.against[claim.state].format(reason=claim.reason)
-    answer = _shown(claim.evidence[:1]) if claim.state != "unsupported" else ""
-    where = f"{at_turn(case, session, claim.position)}{_on(claim.time)}"
-    return Point(
-        kind="claim",
-        sentence=f"{sentence_start(who)} said {words.claims[claim.kind]}, {against}{answer} ({where}).",
-        sure=words.how_sure[claim.state],
-        quote=claim.sentence.text,
-        speaker=who,
-        conversation=session.conversation,
-        message_id=claim.message_id,
-        id=claim.message_id,
-        title=session_name(session),
-        state=CLAIM_STATES.get(claim.state, "lead"),
-    )
-
-
-def _on(time: datetime | None) -> str:
-    return f", {time:%Y-%m-%d}" if time else ""
-
-
-def _bypasses(case: Case, *, leads: bool) -> Iterator[Point]:
-    words = sentences()
-    for session in case.sessions:
-        for item in (bypass for bypass in session.bypasses if bypass.is_lead is leads):
-            yield Point(
-                kind="bypass",
-                sentence=f"{sentence_start(words.bypasses[item.kind])} ({at_turn(case, session, item.position)}).",
-                sure=words.how_sure["bypass"],
-                quote=one_line(" | ".join(item.lines), QUOTE),
-                speaker=name_of(item.agent, session.conversation),
-                conversation=session.conversation,
-                message_id=item.message_id,
-                id=item.message_id,
-                title=session_name(session),
-                state="lead" if leads else "finding",
-            )
-
-
-def _failures(case: Case) -> Iterator[Point]:
-    rows = [(session, row) for session in case.sessions for row in session.repeated]
-    rows.sort(key=lambda pair: (-pair[1].times, -(pair[1].seconds or 0.0), pair[0].conversation, pair[1].first))
-    for session, row in rows[:1]:
-        yield Point(
-            kind="failure",
-            sentence=f"`{one_line(row.command, 80)}` failed {duration_words(row)} without a success between (turns "
-            f"{turn_number(row.first)} to {turn_number(row.last)}{in_title(case, session)}): time was lost there.",
-            sure=sentences().how_sure["failure"],
-            quote=one_line(row.line, QUOTE),
-            speaker="the output",
-            conversation=session.conversation,
-            message_id="",
-            id="",
-            title=session_name(session),
-        )
 
 
 def _leads(case: Case) -> tuple[list[Point], list[Point]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from undersong.core.sanitize import one_line
 from undersong.core.text import turn_at
-from undersong.models import Case, Finding, SessionVerdict
+from undersong.models import Case, Finding, Quote, SessionVerdict
 from undersong.report.escape import own_name
 from undersong.report.opening_sentences import sentences
 
@@ -90,3 +91,8 @@ def days_words(start: datetime | None, end: datetime | None) -> str:
         return ""
     first, last = f"{start:%Y-%m-%d}", f"{end:%Y-%m-%d}"
     return f" on {first}" if first == last else f" from {first} to {last}"
+
+
+def shown_words(quotes: Sequence[Quote]) -> str:
+    """``: “1 failed”``, the first of some quotes behind a colon; "" without one."""
+    return f": “{one_line(quotes[0].text, 100)}”" if quotes else ""

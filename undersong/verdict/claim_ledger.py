@@ -29,12 +29,11 @@ from undersong.verdict.check_claims import (
 )
 from undersong.verdict.claims import Claim, is_whole, sentence
 from undersong.verdict.named_files import named_files, untouched
+from undersong.verdict.objections import SAID, Objection, objections
 from undersong.verdict.tool_outcomes import ToolOutcome
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
 
 OBJECT = 80  # characters of what a claim speaks of
-SAID = 400  # characters of a person's next words in which they may say that it does not work
-PASTED = 4000  # characters of them in which a program that they paste may say so
 RETRACTED = 3  # requests back from words that take a claim back to that claim
 RUNS_BACK = 2  # requests before the claim's own in which a call may have done what is claimed
 _CUT = re.compile(r"[.;:!?\n]|,\s|\s[–—-]\s")
@@ -49,7 +48,7 @@ class _Session(NamedTuple):
     transcript: Transcript
     history: CheckHistory
     contradicted: Mapping[tuple[str, int], Deduction]
-    disputed: Mapping[str, Quote]
+    disputed: Mapping[str, Objection]
     retracted: Mapping[tuple[str, LedgerKind], Quote]
 
 
@@ -62,7 +61,7 @@ def claim_ledger(
         for each in deductions
         if each.mechanism == "false_promise" and each.quotes
     }
-    disputed = dict(_disputes(transcript))
+    disputed = dict(objections(transcript))
     session = _Session(transcript, history, contradicted, disputed, dict(_retracted(transcript)))
     entries: dict[tuple[str, LedgerKind, int, bool], LedgerClaim] = {}
     for turn in transcript.turns:
@@ -154,8 +153,8 @@ def _ruling(
     if failed is not None:
         return Ruling("withdrawn", "the check that follows fails, and the agent goes on with it"), (failed,)
     objection = session.disputed.get(turn.message.id)
-    if objection is not None and _is_denied(kind, objection.text):
-        return Ruling("disputed", "the next words of the person say that it does not work"), (objection,)
+    if objection is not None and objection.denies(kind):
+        return Ruling("disputed", objection.reason), (objection.words,)
     if ruling.state == "unsupported" and (passed := _checked_next(session, turn, claim)):
         return Ruling("backed", "a check passed right after it", passed), ()
     if ruling.state == "unsupported" and _has_blanks(session, turn):
@@ -182,13 +181,6 @@ def _checked_next(session: _Session, turn: TranscriptTurn, claim: Claim) -> Chec
         if event.kinds & set(kinds_of(claim)):
             return event if event.state(kinds_of(claim)) == "passed" else None
     return None
-
-
-def _is_denied(kind: LedgerKind, objection: str) -> bool:
-    """Whether words that say "it does not work" deny claims of a kind: a check only where they speak of it."""
-    config = ledger_config()
-    named = config.disputable_by_name.get(kind)
-    return kind in config.disputable or (named is not None and pattern((named,)).search(objection) is not None)
 
 
 def _admitted_later(session: _Session, turn: TranscriptTurn, claim: Claim, ruling: Ruling) -> Quote | None:
@@ -355,22 +347,6 @@ def _goes_on(session: _Session, turn: TranscriptTurn, claim: Claim, ruling: Ruli
             outcome = event.outcome.outcome
             return quote(event.outcome.turn.message, outcome.start, outcome.end)
     return None
-
-
-def _disputes(transcript: Transcript) -> Iterator[tuple[str, Quote]]:
-    """Message ids whose claims the person's next words deny, with those words."""
-    last: TranscriptTurn | None = None
-    denies, harness = pattern((ledger_config().denies,)), pattern((ledger_config().harness,))
-    broke = pattern((ledger_config().pasted,))
-    for turn in transcript.turns:
-        if turn.is_agent and turn.claims:
-            last = turn
-        elif turn.message.role in ASKS and not harness.match(turn.message.text):
-            match = denies.search(turn.prose, 0, SAID) or broke.search(turn.message.text, 0, PASTED)
-            if last is not None and match:
-                place = _trimmed(turn.prose, *sentence(turn.prose, match.start(), match.end()))
-                yield last.message.id, quote(turn.message, *place)
-            last = None
 
 
 def _retracted(transcript: Transcript) -> Iterator[tuple[tuple[str, LedgerKind], Quote]]:

@@ -1,0 +1,116 @@
+"""What a first screen says of work: claims of the ledger, ways round a check, and where time was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from undersong.core.sanitize import one_line
+from undersong.core.text import turn_number
+from undersong.models import Case, Deduction, LedgerClaim, SessionVerdict
+from undersong.models.verdict import PASTED_ERROR
+from undersong.report.claims_view import CHECKED, coding_sessions
+from undersong.report.opening_choice import Point, State
+from undersong.report.opening_phrases import (
+    QUOTE,
+    at_turn,
+    in_title,
+    name_of,
+    sentence_start,
+    session_name,
+    shown_words,
+)
+from undersong.report.opening_sentences import sentences
+from undersong.report.work_view import duration_words
+
+CLAIM_STATES: dict[str, State] = {"contradicted": "sure", "disputed": "finding"}  # of a claim; a lead otherwise
+PEOPLE = ("user", "participant")  # who pastes what a program printed
+
+
+def claim_points(case: Case, states: Sequence[str]) -> Iterator[Point]:
+    """Claims of the ledger in these states, those of the states named first, the latest first."""
+    chosen: list[tuple[int, SessionVerdict, LedgerClaim]] = []
+    for session in coding_sessions(case):
+        taken = {each.message_id for each in session.deductions}
+        for claim in session.claims:
+            checkable = claim.state != "unsupported" or claim.kind in CHECKED
+            if claim.state in states and claim.message_id not in taken and checkable:
+                chosen.append((states.index(claim.state), session, claim))
+    chosen.sort(key=lambda item: (item[0], *_latest(item[2])))
+    seen = set[object]()
+    for _, session, claim in chosen:
+        copy = claim.time or (claim.conversation, claim.message_id)
+        if copy not in seen:
+            seen.add(copy)
+            yield _claim(case, session, claim)
+
+
+def _latest(claim: LedgerClaim) -> tuple[float, str, int]:
+    return -claim.time.timestamp() if claim.time else 0.0, claim.conversation, claim.position
+
+
+def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
+    words = sentences()
+    who = name_of(claim.agent, session.conversation)
+    state = "pasted" if claim.reason == PASTED_ERROR else claim.state
+    against = words.against[state].format(reason=claim.reason)
+    answer = shown_words(claim.evidence[:1]) if claim.state != "unsupported" else ""
+    where = f"{at_turn(case, session, claim.position)}{_on(claim.time)}"
+    return Point(
+        kind="claim",
+        sentence=f"{sentence_start(who)} said {words.claims[claim.kind]}, {against}{answer} ({where}).",
+        sure=words.how_sure[state],
+        quote=claim.sentence.text,
+        speaker=who,
+        conversation=session.conversation,
+        message_id=claim.message_id,
+        id=claim.message_id,
+        title=session_name(session),
+        state=CLAIM_STATES.get(claim.state, "lead"),
+    )
+
+
+def _on(time: datetime | None) -> str:
+    return f", {time:%Y-%m-%d}" if time else ""
+
+
+def bypass_points(case: Case, *, leads: bool) -> Iterator[Point]:
+    words = sentences()
+    for session in case.sessions:
+        for item in (bypass for bypass in session.bypasses if bypass.is_lead is leads):
+            yield Point(
+                kind="bypass",
+                sentence=f"{sentence_start(words.bypasses[item.kind])} ({at_turn(case, session, item.position)}).",
+                sure=words.how_sure["bypass"],
+                quote=one_line(" | ".join(item.lines), QUOTE),
+                speaker=name_of(item.agent, session.conversation),
+                conversation=session.conversation,
+                message_id=item.message_id,
+                id=item.message_id,
+                title=session_name(session),
+                state="lead" if leads else "finding",
+            )
+
+
+def failure_points(case: Case) -> Iterator[Point]:
+    rows = [(session, row) for session in case.sessions for row in session.repeated]
+    rows.sort(key=lambda pair: (-pair[1].times, -(pair[1].seconds or 0.0), pair[0].conversation, pair[1].first))
+    for session, row in rows[:1]:
+        yield Point(
+            kind="failure",
+            sentence=f"`{one_line(row.command, 80)}` failed {duration_words(row)} without a success between (turns "
+            f"{turn_number(row.first)} to {turn_number(row.last)}{in_title(case, session)}): time was lost there.",
+            sure=sentences().how_sure["failure"],
+            quote=one_line(row.line, QUOTE),
+            speaker="the output",
+            conversation=session.conversation,
+            message_id="",
+            id="",
+            title=session_name(session),
+        )
+
+
+def is_pasted(case: Case, session: SessionVerdict, deduction: Deduction) -> bool:
+    """Whether the failure that speaks against a claim stands in the words of a person, who pasted it."""
+    people = {each.id for each in case.cited if each.conversation == session.conversation and each.role in PEOPLE}
+    return any(quote.message_id in people for quote in deduction.quotes[1:2])
