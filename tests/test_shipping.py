@@ -123,7 +123,7 @@ def test_the_container_is_unprivileged_and_the_services_are_on_loopback() -> Non
     lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
     users = [line for line in lines if line.startswith("USER ")]
     assert users == ["USER 10001"]
-    assert set(services()) == {"undersong", "audit", "pages", "graph", "postgres", "neo4j"}
+    assert set(services()) == {"undersong", "audit", "graph", "postgres", "neo4j"}
     ports = [port for service in services().values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
@@ -132,7 +132,7 @@ def test_the_container_is_unprivileged_and_the_services_are_on_loopback() -> Non
         assert "build" not in service or (service["read_only"] and service["cap_drop"] == ["ALL"])
 
 
-@pytest.mark.parametrize("name", ["undersong", "audit", "pages", "graph"])
+@pytest.mark.parametrize("name", ["undersong", "audit", "graph"])
 def test_a_service_runs_a_command_that_is_here_over_the_store_of_the_audits(name: str) -> None:
     arguments = services()[name]["command"]
     command: click.Command | None = cli
@@ -143,13 +143,7 @@ def test_a_service_runs_a_command_that_is_here_over_the_store_of_the_audits(name
     assert {argument for argument in arguments if argument.startswith("--")} <= options
     shared = services()["audit"]["command"][-1]
     assert shared.startswith("postgresql://")
-    pages = services()["undersong"]["command"][1]
-    wanted = {
-        "undersong": (pages,),
-        "audit": (shared,),
-        "pages": (shared, pages),
-        "graph": ("bolt://neo4j:7687", shared),
-    }
+    wanted = {"undersong": (shared,), "audit": (shared,), "graph": ("bolt://neo4j:7687", shared)}
     assert set(wanted[name]) <= set(arguments)
 
 

@@ -22,7 +22,7 @@ from undersong.models import (
     ThreadScan,
 )
 from undersong.patterns.catalog import all_rules
-from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.protocol import open_store
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 WORDS = (
@@ -146,12 +146,12 @@ def claim_of(talk: Conversation, state: str = "contradicted") -> LedgerClaim:
 
 
 def fill(
-    path: Path, conversations: int, size: int, findings: int, texts: Sequence[str] = (), leads: int = 3
+    place: Path | str, conversations: int, size: int, findings: int, texts: Sequence[str] = (), leads: int = 3
 ) -> list[Finding]:
     """Make a store of so many conversations of ``size`` messages each; ``texts`` are spread over the first ones."""
     talks = [conversation(n, size, texts[n * size : (n + 1) * size]) for n in range(conversations)]
     made = [finding_of(talks[number % conversations], number) for number in range(findings)]
-    with SQLiteStore(path) as store:
+    with open_store(place) as store:
         for talk in talks:
             scans = tuple(Scan(message_id=message.id) for message in talk.messages)
             store.put_conversation(talk, scans, ThreadScan(conversation=talk.id))

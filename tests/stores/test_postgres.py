@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -9,22 +10,32 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
 from tests.conftest import POSTGRES, Undersong
 from tests.postgres.databases import emptied, run, unprepared
 from tests.postgres.serve import ESCAPED, FOR_TESTS, PASSWORD, address_of, free_port, initialise, kill, start
+from tests.serve.conftest import running
+from tests.serve.world import fill
 from undersong.errors import StoreError, UsageError
+from undersong.models import encode
+from undersong.serve.library import Library
+from undersong.serve.live import _Look
+from undersong.serve.settings import ServeSettings
 from undersong.stores.addresses import without_password
 from undersong.stores.erasure import forget
+from undersong.stores.listing import FindingQuery, encode_place
 from undersong.stores.postgres import PostgresStore
-from undersong.stores.postgres.server import ServerConnection, parameters_of, translated
+from undersong.stores.postgres.server import SCHEMA, VERSION, ServerConnection, parameters_of, translated
 
 from .deeds import NOON, answer, make_finding, row, scans, talk
 from .test_reviews import make_review
 
 STORE_FAILED, USAGE = 4, 2
+ASIDE = re.compile(r'"at":"[^"]+"|datetime="[^"]+"')  # when a decision was made
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -99,8 +110,8 @@ def test_the_password_is_in_no_output_and_in_no_report(address: str, undersong: 
     told += [undersong("store", command, "--store", address) for command in ("info", "check", "migrate", "seed")]
     told.append(undersong("sweep", "--store", address, "--json"))
     told.append(undersong("agents", "--store", address))
-    told.append(undersong("serve", address))
-    assert [ran.code for ran in told] == [0, 0, 0, 0, USAGE, 0, 0, USAGE], told
+    told.append(undersong("serve", address.replace("/test_", "/nowhere_")))
+    assert [ran.code for ran in told] == [0, 0, 0, 0, USAGE, 0, 0, STORE_FAILED], told
     secrets = (PASSWORD, ESCAPED, "s3cret")
     assert not any(secret in ran.out + ran.err for ran in told for secret in secrets)
     written = [path.read_bytes() for path in Path().rglob("*") if path.is_file() and "samples" not in path.parts]
@@ -140,7 +151,62 @@ def test_a_store_of_a_newer_version_is_refused(address: str) -> None:
         with pytest.raises(StoreError, match="newer than this program"):
             PostgresStore(address)
     finally:
-        run(address, "UPDATE undersong.store_version SET number = 1")
+        run(address, f"UPDATE undersong.store_version SET number = {VERSION}")
+
+
+def test_a_store_of_the_first_version_is_brought_up_to_date_where_it_is_written_to() -> None:
+    with unprepared() as bare:
+        with psycopg.connect(bare) as old:
+            old.execute("CREATE SCHEMA undersong")
+            old.execute("SET search_path = undersong")
+            old.execute(SCHEMA.read_bytes())
+            values = ("f1", "darvo", "kira", None, encode(make_finding("f1", "c1")))
+            old.execute("INSERT INTO findings VALUES (%s, %s, %s, %s, %s)", values)
+        with pytest.raises(StoreError, match="version 1 is older") as refused:
+            PostgresStore(bare, read_only=True)
+        assert "store migrate --store postgresql://undersong@127.0.0.1" in str(refused.value.remedy)
+        with PostgresStore(bare) as store:
+            assert store.version() == VERSION
+            assert [each.finding_id for each in store.list_findings(FindingQuery(conversation="c1")).items] == ["f1"]
+
+
+PAGES = (
+    "/", "/findings?sort=recent", "/findings?q=garden&sure=likely&reviewed=none", "/find?q=garden", "/leads", "/claims",
+    "/conversations?q=garden", "/conversations?title=GARDEN", "/conversation?id=talk-00001", "/agents?name=ADA",
+    "/agent?name=talk-00001/ada", "/compare?by=agent", "/compare?by=model", "/review", "/review?from=lead",
+    "/review/decisions", "/review/figures", "/api/v1/findings?limit=2&levels=high",
+    "/api/v1/agents?limit=3", "/api/v1/search?words=nobody+%22else+understands%22&limit=2",
+)  # fmt: skip
+
+
+def test_its_pages_are_those_of_a_file(address: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.db"
+    fill(file, 3, 8, 9)
+    (name, *_) = [each.finding_id for each in fill(address, 3, 8, 9)]
+    decision = {"kind": "finding", "id": name, "verdict": "rejected", "note": "a joke"}
+    with running(ServeSettings(store=file)) as one, running(ServeSettings(store=address)) as other:
+        assert [client.post("/api/v1/reviews", decision).status for client in (one, other)] == [201, 201]
+        for path in (*PAGES, f"/findings/{name}"):
+            wanted, shown = ASIDE.sub("", one.get(path).text), ASIDE.sub("", other.get(path).text)
+            assert shown.replace(without_password(address), "s.db") == wanted, path
+        place = encode_place([0.5, 7])  # of this length in this list, and none that a page gave
+        assert other.get(f"/api/v1/findings?after={place}").status == 400
+        assert other.get(f"/api/v1/findings?after={encode_place(['x', name])}").status == 400
+    assert PASSWORD not in shown
+
+
+def test_what_another_writes_is_seen_live(address: str) -> None:
+    library = Library(ServeSettings(store=address))
+    look, talked = _Look(library), talk("hello")
+    with PostgresStore(address) as store:
+        assert [look.news(), look.news()] == [{}, {}]
+        store.put_conversation(talked, *scans(talked))
+        store.append((), [make_finding("f", "c1")])
+        news = look.news()
+        assert ([line["text"] for line in news["messages"]], len(news["findings"])) == (["hello"], 1)
+        store.append((), [msgspec.structs.replace(make_finding("f", "c1"), confidence=0.9)])
+        assert [line["new"] for line in look.news()["findings"]] == [False]
+    library.close()
 
 
 def test_a_user_who_may_make_no_tables_is_told_what_to_grant_and_then_needs_no_more() -> None:

@@ -16,6 +16,7 @@ from undersong.errors import UsageError
     **examples(
         ("undersong serve", "the store of the last audit here, on http://127.0.0.1:8477"),
         ("undersong serve undersong-report", "a finished report"),
+        ("undersong serve postgresql://undersong@db/undersong", "the store of a team, in PostgreSQL"),
         ("undersong serve team.db --host 0.0.0.0 --allow-host review.local", "for others, with a token"),
     ),
 )
@@ -44,6 +45,8 @@ def command(
     upload_limit: int,
 ) -> None:
     """Serve STORE or REPORT as pages: look at findings, decide on them, drop a file to audit it.
+
+    STORE is a file, or the address of a PostgreSQL database.
 
     Only this machine can reach it, unless --host says otherwise; then a token is asked for. The API is described at
     /api/v1/openapi.json.

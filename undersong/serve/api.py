@@ -52,7 +52,7 @@ from undersong.stores.listing import (
     SearchQuery,
 )
 from undersong.stores.reviewing import kind_and_id, reviewable, standing
-from undersong.stores.sqlite.browsing import GroupBy
+from undersong.stores.sql.browsing import GroupBy
 
 LIMIT = 50  # entries of a page, where a request names no other number
 PAGING = ("after", "limit")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -26,6 +27,8 @@ from undersong.serve.problems import HttpProblem, ProblemError, problem_of, prob
 from undersong.serve.security import BodyTooLargeError, Gate, too_large
 from undersong.serve.settings import ServeSettings
 
+THREADS = 16  # that answer requests; each has a connection to the store, of which a server gives a hundred or so
+
 
 def application(settings: ServeSettings) -> Starlette:
     """The application over one store."""
@@ -36,6 +39,7 @@ def application(settings: ServeSettings) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.site = site
+        current_default_thread_limiter().total_tokens = THREADS
         site.audits.recover()
         warming = asyncio.create_task(run_in_threadpool(warm, library))
         try:

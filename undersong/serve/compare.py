@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from undersong.report.claims_view import WORDS
 from undersong.serve.library import Library
 from undersong.stores.reviewing import evidence_places
-from undersong.stores.sqlite.browsing import GroupBy, ScoreFigures
+from undersong.stores.sql.browsing import GroupBy, ScoreFigures
 
 STALE = 60.0  # seconds: the figures of a minute ago are as good
 SHOWN = 100  # models or authors; the others are counted

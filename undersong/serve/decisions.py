@@ -13,7 +13,7 @@ from undersong.serve.problems import missing
 from undersong.serve.review_order import ReviewQueue, draws_until
 from undersong.stores import review_queue
 from undersong.stores.reviewing import CHOSEN, review_of, reviewable, standing, withdraw
-from undersong.stores.sqlite.browsing import BrowsingStore
+from undersong.stores.sql.browsing import BrowsingStore
 
 NOTE = 4_000  # characters of a note
 NAME = 80  # characters of a reviewer's name

@@ -14,7 +14,8 @@ from undersong.report.finding_view import RuleWords, rule_words
 from undersong.serve.review_order import ReviewQueue
 from undersong.serve.runs import Run, Runs
 from undersong.serve.settings import ServeSettings
-from undersong.stores.sqlite.browsing import BrowsingStore
+from undersong.stores.browsing import open_browser
+from undersong.stores.sql.browsing import BrowsingStore
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ class Library:
         self.settings, self.runs, self.queue = settings, Runs(settings), ReviewQueue()
         self._threads = threading.local()
         self._lock, self._writing = threading.RLock(), threading.RLock()
-        self._opened: list[BrowsingStore] = []
+        self._opened: dict[threading.Thread, BrowsingStore] = {}
         self._watch: BrowsingStore | None = None
         self._writer: BrowsingStore | None = None
         self._cached: dict[str, CachedValue] = {}
@@ -47,13 +48,17 @@ class Library:
         opened: BrowsingStore | None = getattr(self._threads, "store", None)
         if opened is None:
             opened = self._threads.store = self._open()
+            with self._lock:
+                for thread in [each for each in self._opened if not each.is_alive()]:
+                    self._opened.pop(thread).close()
+                self._opened[threading.current_thread()] = opened
         return opened
 
     def write(self, work: Callable[[BrowsingStore], T]) -> T:
         """Do work on the one connection that writes; when it returns, a killed server or a power cut loses nothing."""
         with self._writing:
             if self._writer is None:
-                self._writer = BrowsingStore(self.settings.store, durable=True)
+                self._writer = open_browser(self.settings.store, durable=True)
             return work(self._writer)
 
     def version(self) -> int:
@@ -127,24 +132,20 @@ class Library:
 
     def _release(self) -> None:
         """Close the connection of a thread that ends."""
-        opened: BrowsingStore | None = getattr(self._threads, "store", None)
         with self._lock:
-            if opened is not None and opened in self._opened:
-                self._opened.remove(opened)
+            opened = self._opened.pop(threading.current_thread(), None)
+            if opened is not None:
                 opened.close()
 
     def close(self) -> None:
         """Release every connection."""
         with self._lock:
             self._closed = True
-            for opened in (*self._opened, self._writer):
+            for opened in (*self._opened.values(), self._watch, self._writer):
                 if opened is not None:
                     opened.close()
-            self._opened, self._watch, self._writer = [], None, None
+            self._opened, self._watch, self._writer = {}, None, None
             self._threads = threading.local()
 
     def _open(self) -> BrowsingStore:
-        opened = BrowsingStore(self.settings.store, read_only=True)
-        with self._lock:
-            self._opened.append(opened)
-        return opened
+        return open_browser(self.settings.store, read_only=True)

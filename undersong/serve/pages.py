@@ -115,8 +115,7 @@ def overview(request: Request) -> Response:
         request,
         "overview.html.j2",
         "/",
-        store=library.settings.report.name if library.settings.copied and library.settings.report
-        else library.settings.store.name,
+        store=library.settings.title,
         counts=counts,
         lists=[
             ("/findings", counts["findings"], "finding"),

@@ -16,7 +16,7 @@ from undersong.models import Finding
 from undersong.stores.conversation_order import OrderedFinding, conversation_places
 from undersong.stores.review_queue import Pool, candidate_of
 from undersong.stores.reviewing import CHOSEN, ReviewDraw
-from undersong.stores.sqlite.browsing import BrowsingStore
+from undersong.stores.sql.browsing import BrowsingStore
 
 REMEMBERED = 60.0  # seconds after which it is looked again whether a decision is stale
 

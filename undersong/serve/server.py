@@ -18,6 +18,7 @@ from undersong.scan import load_book, scan_conversation
 from undersong.serve.app import application
 from undersong.serve.runs import records_in
 from undersong.serve.settings import ServeSettings
+from undersong.stores.browsing import open_browser
 from undersong.stores.sqlite import SQLiteStore
 
 BACKLOG = 128  # connections that wait to be taken
@@ -25,11 +26,11 @@ GRACE = 2  # seconds that open event streams are given when the server ends
 
 
 @contextmanager
-def store_for(store: Path | None, report: Path | None, *, read_only: bool) -> Iterator[tuple[Path, bool]]:
-    """The path of the store to serve, and whether it is a copy: a report whose store is gone is copied into one."""
+def store_for(store: Path | str | None, report: Path | None, *, read_only: bool) -> Iterator[tuple[Path | str, bool]]:
+    """What to serve, and whether it is a copy: a report whose store is gone is copied into a file."""
     if store is not None:
-        if not read_only:
-            SQLiteStore(store).close()  # makes it, or brings its tables up to date
+        if not read_only or isinstance(store, str):
+            open_browser(store, read_only=read_only).close()  # makes it, or brings its tables up to date
         yield store, False
         return
     assert report is not None

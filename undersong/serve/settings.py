@@ -19,12 +19,13 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 class ServeSettings(Record, frozen=True, kw_only=True):
     """One store, and who may do what with it.
 
-    ``store`` is a path. ``report`` is a finished report that is read beside it, None where there is none. ``copied``:
-    the store is a copy that was made of a report for this run, so that decisions would be lost with it. ``token`` None:
-    whoever reaches the port may read. ``hosts`` are the names, without port, by which the server may be called.
+    ``store`` is a path, or the address of a server. ``report`` is a finished report that is read beside it, None where
+    there is none. ``copied``: the store is a copy that was made of a report for this run, so that decisions would be
+    lost with it. ``token`` None: whoever reaches the port may read. ``hosts`` are the names, without port, by which the
+    server may be called.
     """
 
-    store: Path
+    store: Path | str
     report: Path | None = None
     copied: bool = False
     read_only: bool = False
@@ -35,8 +36,17 @@ class ServeSettings(Record, frozen=True, kw_only=True):
 
     @property
     def uploads(self) -> Path:
-        """The folder beside the store with the reports of files that were dropped on the page."""
+        """The folder with the reports of files that were dropped on the page: beside the store, or here."""
+        if isinstance(self.store, str):
+            return Path("undersong-uploads").absolute()
         return self.store.with_name(f"{self.store.name}-uploads")
+
+    @property
+    def title(self) -> str:
+        """What is served, in a few words."""
+        if self.copied and self.report is not None:
+            return self.report.name
+        return without_password(self.store) if isinstance(self.store, str) else self.store.name
 
     @property
     def writable(self) -> bool:
@@ -66,14 +76,13 @@ def hosts_for(host: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*LOCAL_NAMES, *(() if unspecified else (own,)), *(name.lower() for name in allowed))))
 
 
-def places_of(target: str) -> tuple[Path | None, Path | None]:
+def places_of(target: str) -> tuple[Path | str | None, Path | None]:
     """The store and the report that STORE|REPORT names, each with its companion where that is there.
 
-    Raises UsageError for a server's address and for a folder that is no report.
+    Raises UsageError for a folder that is no report.
     """
     if "://" in target:
-        remedy = "copy it into a file with `undersong store export`, and serve that"
-        raise UsageError("a page is served from a file", where=without_password(target), remedy=remedy)
+        return target, None
     path = Path(target)
     if path.is_dir():
         if not is_report(path):

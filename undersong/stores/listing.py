@@ -155,7 +155,7 @@ class SearchHit(Record, frozen=True, kw_only=True):
 class ListingStore(Protocol):
     """Lists by the page: (query, ``after`` of the page before, entries of a page, at most 1,000).
 
-    The defaults read the whole store for each page; SQLite answers from its indexes. Raises UsageError for an
+    The defaults read the whole store for each page; SQLite and PostgreSQL answer from indexes. Raises UsageError for an
     ``after`` that no such page gave.
     """
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 
 from undersong.errors import StoreError
-from undersong.stores.postgres.server import PostgresDatabase, columns_of
+from undersong.stores.postgres.lists import PostgresLists
+from undersong.stores.postgres.server import columns_of
 from undersong.stores.protocol import Redaction
 from undersong.stores.sql.store import SQLStore, redact_rows
 
 
-class PostgresStore(SQLStore, PostgresDatabase):
+class PostgresStore(SQLStore, PostgresLists):
     """A Store in a PostgreSQL database; any number of processes read and write it, one transaction a time."""
 
     def __init__(self, address: str, *, read_only: bool = False) -> None:

@@ -1,4 +1,4 @@
--- Version 1: the tables of the store in SQLite, without those that its lists are made from. Times are integer
+-- Version 1: the tables of the store in SQLite, without those that its lists are made from (2_lists.sql). Times are integer
 -- microseconds UTC; body is the record's JSON. Names are in the order of their code points. rowid counts what comes.
 CREATE DOMAIN label AS TEXT COLLATE "C";
 CREATE TABLE store_version (number INTEGER NOT NULL);

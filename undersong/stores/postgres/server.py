@@ -22,8 +22,10 @@ from undersong.stores.addresses import without_password
 from undersong.stores.codec import listed_statements
 from undersong.stores.sql.database import Parameters, SQLCursor, SQLDatabase
 
-SCHEMA = Path(__file__).with_name("schema.sql")
-VERSION = 1
+FOLDER = Path(__file__).parent
+SCHEMA = FOLDER / "schema.sql"
+MIGRATIONS = (FOLDER / "2_lists.sql",)  # what brings version 1 to 2, and so on
+VERSION = 1 + len(MIGRATIONS)
 OLDEST = 14  # PostgreSQL before 14 gets no corrections any more
 CONNECT_SECONDS = 10
 RETRY_SECONDS = 60.0  # how long a connection that was lost is tried again: a server restarts
@@ -80,12 +82,14 @@ class _EscapedLoader(TextLoader):
 
 @cache
 def columns_of() -> dict[str, tuple[str, ...]]:
-    """Table → its columns, from the schema."""
-    tables = {}
-    for statement in listed_statements(SCHEMA):
+    """Table → its columns but those that the server works out, from the schema."""
+    tables: dict[str, tuple[str, ...]] = {}
+    for statement in (part for path in (SCHEMA, *MIGRATIONS) for part in listed_statements(path)):
         if match := re.fullmatch(r"CREATE TABLE (\w+) \((.*)\)", statement):
             parts = re.split(r", (?![^(]*\))", match[2])
             tables[match[1]] = tuple(part.split()[0] for part in parts if not part.startswith("PRIMARY KEY"))
+        elif match := re.match(r"ALTER TABLE (\w+) ADD COLUMN rowid ", statement):
+            tables[match[1]] = (*tables[match[1]], "rowid")
     return tables
 
 
@@ -93,6 +97,9 @@ _WORDS = (  # SQLite's → PostgreSQL's
     (r"%", "%%"),
     (r"\?", "%s"),
     (r"CAST\((\w+(?:\.\w+)?) AS TEXT\)", r"convert_from(\1, 'UTF8')"),  # of columns: bytes that are JSON
+    (r"\(json, ", "(convert_from(body, 'UTF8'), "),  # a column of findings with their body
+    (r" INDEXED BY \w+", ""),
+    (r" IS json_extract", " IS NOT DISTINCT FROM json_extract"),
     (r"CAST\(group_concat\((\w+), ''\) AS BLOB\)", r"string_agg(\1, '')"),
     (r"^INSERT OR IGNORE (.*)$", r"INSERT \1 ON CONFLICT DO NOTHING"),
 )
@@ -167,8 +174,7 @@ class ServerConnection:
 
     def run_file(self, path: Path) -> None:
         """Run the statements of a file as they are, within a transaction."""
-        for statement in listed_statements(path):
-            self._connection.execute(statement.encode())
+        self._connection.execute(path.read_bytes())
 
     @contextmanager
     def transaction(self, begin: str) -> Iterator[None]:
@@ -230,6 +236,8 @@ class PostgresDatabase(SQLDatabase):
         elif version > VERSION:
             what = f"version {version} is newer than this program"
             raise StoreError(what, where=self.where, remedy="upgrade undersong")
+        elif version < VERSION:
+            self._migrate(version)
 
     def version(self) -> int | None:
         """The version of the tables, None where there are none."""
@@ -244,11 +252,21 @@ class PostgresDatabase(SQLDatabase):
         self._db.execute("SELECT pg_advisory_lock(?)", (_MAKING,))  # before the transaction: within it, a backend may
         try:  # still remember that the schema is missing, after waiting for another that made it
             with self._db.transaction(WRITE):
-                if self.version() is None:
+                version = self.version()
+                if version is None:
                     self._db.execute("CREATE SCHEMA undersong")
                     self._db.run_file(SCHEMA)
+                for path in MIGRATIONS[(version or 1) - 1 :]:
+                    self._db.run_file(path)
         finally:
             self._db.execute("SELECT pg_advisory_unlock(?)", (_MAKING,))
+
+    def _migrate(self, version: int) -> None:
+        """Bring the tables of an older version up to date."""
+        if self._read_only:
+            what = f"version {version} is older than this program's {VERSION}"
+            raise StoreError(what, where=self.where, remedy=f"run `undersong store migrate --store {self.where}`")
+        self._make()
 
     @contextmanager
     def _writing(self) -> Iterator[ServerConnection]:

@@ -1,4 +1,4 @@
-"""Leads, claims and reviews in SQLite, and lists from its indexes."""
+"""Leads, claims and reviews in SQL tables."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -14,10 +15,11 @@ from undersong.models.finding import SURE
 from undersong.rows.binary import LAYOUT, NO_SCORE, RANK, THOUSAND, from_microseconds
 from undersong.stores.codec import decoded, rows_of
 from undersong.stores.conversation_order import OrderedFinding
-from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.sql.store import SQLStore
 
 GroupBy = Literal["model", "agent"]
 HARM = 0.5  # from here on a harmful trait counts, as in the miss estimate of a run
+BATCH = 500  # parameters of a statement
 _TRAITS_AT = 28  # bytes before the traits in packed cells: time, target, conversation, position
 _HARMFUL = [place for place, trait in enumerate(TRAITS) if trait in NEGATIVE_TRAITS]
 _JUDGE = "(SELECT number FROM judges WHERE hash = ?)"
@@ -48,14 +50,12 @@ class LatestMessage(NamedTuple):
     message: Message
 
 
-class BrowsingStore(SQLiteStore):
+class BrowsingStore(SQLStore):
     """A store with what its pages show beside the lists; ``read_only`` it may be used from another thread."""
 
+    @abstractmethod
     def data_version(self) -> int:
         """Another number whenever another connection has written since this one looked last."""
-        with self._translated():
-            number: int = self._db.execute("PRAGMA data_version").fetchone()[0]
-        return number
 
     def conversation_head(self, conversation_id: str) -> Conversation | None:
         """A conversation without its messages, None where it is not there."""
@@ -85,8 +85,8 @@ class BrowsingStore(SQLiteStore):
     def figures_of(self, agent: str, judge_hash: str) -> AgentFigures:
         """The figures of an agent, from the index alone."""
         query = (
-            "SELECT count(*), coalesce(sum(state = 'scored'), 0), min(time), max(time) FROM history"
-            f" WHERE agent = ? AND judge = {_JUDGE}"
+            "SELECT count(*), coalesce(sum(CASE WHEN state = 'scored' THEN 1 ELSE 0 END), 0), min(time), max(time)"
+            f" FROM history WHERE agent = ? AND judge = {_JUDGE}"
         )
         with self._translated():
             messages, scored, first, last = self._db.execute(query, (agent, judge_hash)).fetchone()
@@ -118,19 +118,22 @@ class BrowsingStore(SQLiteStore):
 
     def finding_versions(self, likely: bool | None = None) -> dict[str, int]:
         """Finding id → its number; a finding that changes gets a new one. ``likely``: of those alone, or the others."""
-        where = "1" if likely is None else f"coalesce(-confidence, 1) {'<=' if likely else '>'} {-SURE}"
+        where = "TRUE" if likely is None else f"coalesce(-confidence, 1) {'<=' if likely else '>'} {-SURE}"
         with self._translated():
             return dict(self._db.execute(f"SELECT id, rowid FROM findings WHERE {where}").fetchall())
 
     def ordered_findings(self, numbers: Iterable[int]) -> dict[int, OrderedFinding]:
         """Number → what the place in a review depends on, of the findings of these numbers."""
         query = (
-            "SELECT id, coalesce(json_extract(json, '$.conversations[0]'), ''), level, pattern, agent, target"
-            " FROM findings WHERE rowid = ?"
+            "SELECT rowid, id, coalesce(json_extract(json, '$.conversations[0]'), ''), level, pattern, agent, target"
+            " FROM findings WHERE rowid IN ({})"
         )
+        wanted, rows = list(numbers), []
         with self._reading() as db:
-            rows = {number: db.execute(query, (number,)).fetchone() for number in numbers}
-        columns = {number: (*row[:2], LEVELS[row[2]], *row[3:]) for number, row in rows.items() if row}
+            for start in range(0, len(wanted), BATCH):
+                part = wanted[start : start + BATCH]
+                rows += db.execute(query.format(", ".join("?" * len(part))), part).fetchall()
+        columns = {number: (*row[:2], LEVELS[row[2]], *row[3:]) for number, *row in rows}
         return {number: OrderedFinding(*values) for number, values in columns.items()}
 
     def review_counts(self) -> dict[str, int]:
