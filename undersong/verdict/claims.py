@@ -134,9 +134,13 @@ class Form(NamedTuple):
     """The pattern of a kind of claim; a sentence with none of ``words`` and ``parts``, in lower case, has no match."""
 
     kind: str
-    shape: re.Pattern[str]
     words: frozenset[str]
     parts: tuple[str, ...]
+
+    @property
+    def shape(self) -> re.Pattern[str]:
+        """The pattern, compiled for the first sentence that needs it: of ten, most conversations need few."""
+        return _shape(self.kind)
 
     def may_match(self, lower: str, words: Sequence[str]) -> bool:
         """Whether a sentence, in lower case and as its words, is worth a search."""
@@ -147,9 +151,7 @@ class Grammar(NamedTuple):
     """What is made of several entries of ``claims.yaml``; its other patterns stand by themselves."""
 
     forms: tuple[Form, ...]
-    fix: re.Pattern[str]
     acts: dict[str, tuple[str, ...]]
-    admits: re.Pattern[str]
     triggers: frozenset[str]
 
 
@@ -179,7 +181,7 @@ def is_whole(text: str, claim: Claim) -> bool:
 
 def admits(text: str) -> re.Match[str] | None:
     """Where a message admits a failure or takes a claim back."""
-    return grammar().admits.search(text)
+    return _admission().search(text)
 
 
 def goes_on(text: str) -> bool:
@@ -225,7 +227,7 @@ def _says(text: str, forms: tuple[str, ...], denial: str) -> bool:
 
 @cache
 def grammar() -> Grammar:
-    """The shipped claims, compiled."""
+    """The shipped claims."""
     config = claims_config()
     words: dict[str, list[str]] = {}
     for act, group in config.acts.items():
@@ -233,18 +235,32 @@ def grammar() -> Grammar:
             words.setdefault(past, []).append(act)
     return Grammar(
         forms=tuple(_form(kind, config) for kind in config.forms),
-        fix=re.compile(rf"\b(?:{_either(config.fix)})\b", FLAGS),
         acts={past: tuple(acts) for past, acts in words.items()},
-        admits=re.compile("|".join(_filled(each, config) for each in config.admits), FLAGS),
         triggers=_last_words((*config.fix, *words, *config.states, *config.triggers)),
     )
 
 
 def _form(kind: str, config: ClaimsConfig) -> Form:
-    shape = re.compile("|".join(_filled(form, config) for form in config.forms[kind]), FLAGS)
     parts = tuple(part for part in config.parts[kind] if part != PAST)
     participles = (*config.fix, *(past for group in config.acts.values() for past in group.past))
-    return Form(kind, shape, _last_words(participles if PAST in config.parts[kind] else ()), parts)
+    return Form(kind, _last_words(participles if PAST in config.parts[kind] else ()), parts)
+
+
+@cache
+def _shape(kind: str) -> re.Pattern[str]:
+    config = claims_config()
+    return re.compile("|".join(_filled(form, config) for form in config.forms[kind]), FLAGS)
+
+
+@cache
+def _fixed() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{_either(claims_config().fix)})\b", FLAGS)
+
+
+@cache
+def _admission() -> re.Pattern[str]:
+    config = claims_config()
+    return re.compile("|".join(_filled(each, config) for each in config.admits), FLAGS)
 
 
 def _last_words(phrases: Iterable[str]) -> frozenset[str]:
@@ -379,7 +395,7 @@ def _claim(kind: str, match: re.Match[str], first: int, text: str, patterns: Gra
     provisional = pattern((claims_config().provisional,)).search(text, place[1], place[1] + AHEAD) is not None
     if kind == "past":
         phrase = match[0].lower()
-        if patterns.fix.search(phrase):
+        if _fixed().search(phrase):
             return Claim(*place, "fix", ("change",), provisional=provisional, passive=passive)
         words = [past for past in patterns.acts if phrase.endswith(past) or f"{past} " in f"{phrase} "]
         acts = tuple(dict.fromkeys(act for past in words for act in patterns.acts[past]))
