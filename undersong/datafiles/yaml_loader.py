@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
+from undersong.datafiles.stored import PACKAGE, stored
 from undersong.errors import RuleError
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = PACKAGE / "data"
 RULES, PROMPTS, MODELS, CARDS = (DATA / name for name in ("rules", "prompts", "models", "cards"))
 FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where PyYAML was built with it: ten times as fast
 _MOST_FAULTS = 100  # of one file that are reported
@@ -89,8 +90,11 @@ def convert(document: YamlDocument, kind: type[T]) -> T:
 
 
 def read(path: Path, kind: type[T]) -> T:
-    """Load and convert one YAML file."""
-    return convert(load(path), kind)
+    """Load and convert one YAML file; what a file of this package says is stored, so that programs parse it once."""
+    if not path.is_relative_to(PACKAGE) or not path.is_file():
+        return convert(load(path), kind)
+    name = path.relative_to(PACKAGE).as_posix().replace("/", "-")
+    return stored(name, path.read_bytes(), kind, lambda: convert(load(path), kind))
 
 
 def file_hash(path: Path) -> str:

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-import msgspec
-
+from undersong.datafiles.stored import stored
 from undersong.datafiles.yaml_loader import RULES, did_you_mean, file_hash, load
 from undersong.errors import RuleError, UsageError
-from undersong.patterns.language.compile import PatternRule, compile_rule
+from undersong.patterns.language.compile import CheckedRule, PatternRule, check_rule
 
 __all__ = ["FOLDER", "PatternRule", "all_rules", "load_rules", "named", "repeated", "rule_files", "rule_hashes"]
 FOLDER = RULES / "patterns"
@@ -80,7 +79,14 @@ def named(rules: Iterable[PatternRule], name: str) -> PatternRule:
 
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[PatternRule, ...]:
-    return _distinct([(file, _compiled(file)) for file in rule_files()])
+    """The rules of this package, read and checked once for all programs."""
+    files = rule_files()
+    contents = b"\0".join(file.read_bytes() for file in files)
+    checked = stored(
+        "patterns", contents, tuple[CheckedRule, ...], lambda: tuple(check_rule(load(file)) for file in files)
+    )
+    ready = [(file, rule.ready(file_hash(file))) for file, rule in zip(files, checked, strict=True)]
+    return _distinct(ready)
 
 
 def rule_hashes(rules: Iterable[PatternRule]) -> dict[str, str]:
@@ -92,7 +98,7 @@ def rule_hashes(rules: Iterable[PatternRule]) -> dict[str, str]:
 
 
 def _compiled(file: Path) -> PatternRule:
-    return msgspec.structs.replace(compile_rule(load(file)), source=file_hash(file))
+    return check_rule(load(file)).ready(file_hash(file))
 
 
 def _distinct(rules: list[tuple[Path, PatternRule]]) -> tuple[PatternRule, ...]:

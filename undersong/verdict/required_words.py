@@ -23,13 +23,15 @@ _Exact = frozenset[str] | None  # all that a part can match, folded; None: too m
 
 
 class ExpressionFilter:
-    """Which of many expressions without regard to case may match in a text; those that it leaves out match nowhere."""
+    """Which of many expressions without regard to case may match in a text; those that it leaves out match nowhere.
 
-    def __init__(self, expressions: Iterable[str]) -> None:
+    It is made of the ``required_words`` of each.
+    """
+
+    def __init__(self, of_each: Iterable[Needs]) -> None:
         self._groups: list[list[frozenset[int]]] = []
         places: dict[str, int] = {}
-        for expression in expressions:
-            needs = required_words(expression)
+        for needs in of_each:
             self._groups.append([frozenset(places.setdefault(word, len(places)) for word in group) for group in needs])
         self._digit = places.setdefault(DIGIT, len(places))
         words = {place: word for word, place in places.items() if word != DIGIT}

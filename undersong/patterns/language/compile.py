@@ -45,6 +45,41 @@ class RuleTrees(NamedTuple):
     part: row_pattern.Part
 
 
+class CheckedRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule that was read and checked, as plain values: what can be stored, and makes a rule ready to run at once."""
+
+    file: rulefile.RuleFile
+    hash: str
+    program: Program
+    required: tuple[int, ...]
+    within: int | None
+    skip: Skip
+    needs: frozenset[str]
+    trees: RuleTrees
+
+    def ready(self, source: str = "") -> PatternRule:
+        """The rule ready to run; ``source`` is the hash of its file."""
+        trees = self.trees
+        return PatternRule(
+            file=self.file,
+            hash=self.hash,
+            names=tuple(self.file.define),
+            program=self.program,
+            required=self.required,
+            conditions=tuple(split_condition(tree) for tree in trees.define),
+            columns=compile_columns(trees.columns),
+            where=compile_tree(trees.where, row_leaf) if trees.where else None,
+            until=compile_tree(trees.until, row_leaf) if trees.until else None,
+            within=self.within,
+            skip=self.skip,
+            measures={name: compile_measure(tree) for name, tree in trees.measures.items()},
+            having=tuple(compile_measure(tree) for tree in trees.having),
+            needs=self.needs,
+            trees=trees,
+            source=source,
+        )
+
+
 class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A rule ready to run.
 
@@ -86,7 +121,12 @@ class PatternRule(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 def compile_rule(document: YamlDocument) -> PatternRule:
     """The rule of one file; raises the first problem as RuleError."""
-    rule, problems = try_rule(document)
+    return check_rule(document).ready()
+
+
+def check_rule(document: YamlDocument) -> CheckedRule:
+    """The rule of one file as plain values; raises the first problem as RuleError."""
+    rule, problems = _checked(document)
     if rule is None:
         raise problems[0]
     return rule
@@ -94,6 +134,11 @@ def compile_rule(document: YamlDocument) -> PatternRule:
 
 def try_rule(document: YamlDocument) -> tuple[PatternRule | None, list[RuleError]]:
     """The rule, or None and every problem of the file."""
+    rule, problems = _checked(document)
+    return (None if rule is None else rule.ready()), problems
+
+
+def _checked(document: YamlDocument) -> tuple[CheckedRule | None, list[RuleError]]:
     problems = rulefile.unknown_keys(document) + rulefile.wrong_keys(document)
     readable = rulefile.without_wrong_keys(document) if problems else document
     if readable is None:
@@ -113,7 +158,7 @@ def _recompiled(file: bytes, digest: str, source: str) -> PatternRule:
     if rule is None or rule.hash != digest:
         remedy = "install one version of undersong on all machines"
         raise RuleError(f"rule {value['id']} is another one in this process", remedy=remedy)
-    return msgspec.structs.replace(rule, source=source)
+    return rule.ready(source)
 
 
 class _RuleCompiler:
@@ -125,7 +170,7 @@ class _RuleCompiler:
         self.kinds: dict[str, Kind] = {}
         self.trees: list[Node] = []
 
-    def rule(self) -> PatternRule | None:
+    def rule(self) -> CheckedRule | None:
         file = self.file
         where = self._condition("$.where", file.where, types.SymbolTable(types.ROW_KINDS))
         columns = {name: tree for name, text in file.columns.items() if (tree := self._column(name, text))}
@@ -134,7 +179,6 @@ class _RuleCompiler:
         until = self._condition("$.until", file.until, names)
         pattern = self._pattern(tuple(define))
         measures, having = self._measures()
-        values = {name: compile_measure(tree) for name, tree in measures.items()}
         conditions = tuple(tree for tree in define.values() if tree)
         skip = self._skip(tuple(define))
         within = self._try("$.within", lambda: rulefile.span(file.within))
@@ -143,20 +187,13 @@ class _RuleCompiler:
             return None
         part, program = pattern
         order = tuple(define)
-        return PatternRule(
+        return CheckedRule(
             file=file,
             hash=rulefile.rule_hash(file),
-            names=order,
             program=program,
             required=tuple(order.index(name) for name in sorted(row_pattern.required(part))),
-            conditions=tuple(split_condition(tree) for tree in conditions),
-            columns=compile_columns(columns),
-            where=compile_tree(where, row_leaf) if where else None,
-            until=compile_tree(until, row_leaf) if until else None,
             within=within,
             skip=skip,
-            measures=values,
-            having=tuple(compile_measure(tree) for tree in having),
             needs=_needs(self.trees),
             trees=RuleTrees(columns, self.kinds, conditions, where, until, measures, having, part),
         )

@@ -12,8 +12,8 @@ ANY = "ANY"
 _LONGEST_COUNT = 1000  # a quantifier {n,m} is written out n to m times
 
 
-class _Part(msgspec.Struct, frozen=True):
-    """A part of a row pattern."""
+class _Part(msgspec.Struct, frozen=True, tag=True):
+    """A part of a row pattern; stored with its class name."""
 
 
 class Bind(_Part, frozen=True):

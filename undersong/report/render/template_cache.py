@@ -16,6 +16,7 @@ import jinja2
 from jinja2.bccache import Bucket
 
 from undersong import __version__
+from undersong.datafiles.stored import write_whole
 
 
 class TemplateCache(jinja2.BytecodeCache):
@@ -48,14 +49,8 @@ class TemplateCache(jinja2.BytecodeCache):
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Write a file as a whole or not at all; another process may do the same."""
-        if sys.dont_write_bytecode:
-            return
-        target = self._file(bucket)
-        draft = target.with_name(f"{target.name}.{os.getpid()}")
-        with contextlib.suppress(OSError):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(bucket.bytecode_to_string())
-            draft.replace(target)
+        if not sys.dont_write_bytecode:
+            write_whole(self._file(bucket), bucket.bytecode_to_string())
 
     def _file(self, bucket: Bucket) -> Path:
         return self.folder / f"{bucket.key}.{sys.implementation.cache_tag}"

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 
+from undersong.datafiles.stored import stored
 from undersong.datafiles.verdict_config import RequestKind, pattern, requests_config
 from undersong.models import Message, Moment
 from undersong.models.verdict import REQUEST
 from undersong.verdict.claims import sentence
-from undersong.verdict.required_words import ExpressionFilter
+from undersong.verdict.required_words import ExpressionFilter, Needs, required_words
 from undersong.verdict.transcript import moment, quote
 
 Place = tuple[int, int]
@@ -113,7 +114,11 @@ def _trimmed(text: str, start: int, end: int) -> Place:
 @cache
 def _filter() -> ExpressionFilter:
     """Most messages need no search: they lack the words without which no pattern matches."""
-    return ExpressionFilter(expression for _, expression in _expressions())
+    return ExpressionFilter(stored("requests-words", repr(_expressions()).encode(), tuple[Needs, ...], _needs))
+
+
+def _needs() -> tuple[Needs, ...]:
+    return tuple(required_words(expression) for _, expression in _expressions())
 
 
 @cache
