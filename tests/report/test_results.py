@@ -12,7 +12,7 @@ from tests.report.conftest import with_moments
 from undersong.cli.gates import Gates, failing_line
 from undersong.models import LEVELS, Bypass, Case, Finding, LedgerClaim, Row
 from undersong.models.finding import distinct
-from undersong.models.verdict import BypassKind
+from undersong.models.verdict import BypassKind, ClaimState
 from undersong.report.headline import findings_words
 from undersong.report.opening import finding_state
 from undersong.report.order import ORDER, SARIF, at_or_above, order_findings
@@ -135,6 +135,30 @@ def test_a_contradicted_claim_counts_once_beside_the_points_of_its_message(make_
         assert len(at_or_above(changed, "high")) == 1 + more
         listed = [each["ruleId"] for each in sarif(changed, {})["runs"][0]["results"]]
         assert listed.count("contradicted_claim") == more
+
+
+@pytest.mark.parametrize(
+    ("state", "level", "reached"),
+    [
+        ("disputed", "medium", 1), ("disputed", "low", 1), ("disputed", "high", 0), ("disputed", "bypass", 0),
+        ("unsupported", "informational", 0), ("withdrawn", "informational", 0), ("contradicted", "high", 1),
+    ],
+)  # fmt: skip
+def test_a_claim_to_which_a_person_answers_that_it_fails_counts_as_medium(
+    make_case: Make, state: ClaimState, level: str, reached: int
+) -> None:
+    case, _ = make_case()
+    sentence = next(each for each in case.sessions if each.deductions).deductions[0].quotes[0]
+    claim = LedgerClaim(
+        conversation="c", message_id="m", position=3, agent="a", time=None, kind="fixed", object="", sentence=sentence,
+        state=state, reason="The next words of the person say so.",
+    )  # fmt: skip
+    session = msgspec.structs.replace(case.sessions[0], deductions=(), moments=(), claims=(claim,))
+    case = msgspec.structs.replace(case, findings=(), sessions=(session,))
+    assert Gates(level=level).failures(case) == [f"--fail-on {level}: 1 {state} claim (fixed)"] * reached
+    listed = [(each["ruleId"], each["level"]) for each in sarif(case, {})["runs"][0]["results"]]
+    counted = {"disputed": [("disputed_claim", "warning")], "contradicted": [("contradicted_claim", "error")]}
+    assert listed == counted.get(state, [])
 
 
 @pytest.mark.parametrize(("kind", "level", "reached"), [

@@ -86,9 +86,10 @@ class Auditor:
     ) -> Case:
         """The case, where nothing of ``level`` or above was found; raises AssertionError with the words otherwise.
 
-        What ``--fail-on`` counts is counted: findings, contradicted claims, ways round a check, points. A finding
-        counts from ``confidence`` (0-1, default .5) on, and where its own is not known. What could not be read, and a
-        judge that failed, fail the assertion too; ``unassessed="fail"`` adds what could not be looked for.
+        What ``--fail-on`` counts is counted: findings, contradicted claims, from ``medium`` down disputed ones, too,
+        ways round a check, points. A finding counts from ``confidence`` (0-1, default .5) on, and where its own is not
+        known. What could not be read, and a judge that failed, fail the assertion too; ``unassessed="fail"`` adds what
+        could not be looked for.
         """
         __tracebackhide__ = True  # pytest shows the line of the test, not this function
         limit = self.level if level is None else level

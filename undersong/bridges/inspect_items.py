@@ -102,7 +102,7 @@ def _sample_result(result: Result, cites: dict[str, str]) -> SampleResult:
         return SampleResult(finding.pattern, _cited(what, finding.quotes, cites), finding.message_ids, facts)
     claim = result.claim
     if isinstance(claim, LedgerClaim):
-        name, what, facts = "contradicted_claim", claim.reason, {"state": claim.state, "kind": claim.kind}
+        name, what, facts = f"{claim.state}_claim", claim.reason, {"state": claim.state, "kind": claim.kind}
     elif isinstance(claim, Bypass):
         return SampleResult("check_bypass", visible(claim.what), (claim.message_id,), {"kind": claim.kind})
     elif isinstance(claim, Deduction):

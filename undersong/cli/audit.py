@@ -169,8 +169,9 @@ def command(
     "consistent with" a pattern; the reader makes the call.
 
     --fail-on counts what SARIF reports: findings by their level; contradicted claims, points for a false promise, and
-    checks that were skipped, silenced or passed by as high; other points, what was claimed beyond a check, and orders
-    to readers as medium; smoking guns as low. --fail-on bypass counts the ways round a check alone.
+    checks that were skipped, silenced or passed by as high; other points, what was claimed beyond a check, claims that
+    the person answers with "it still fails" or an error, and orders to readers as medium; smoking guns as low.
+    --fail-on bypass counts the ways round a check alone.
     """
     from undersong.cli.summary import print_summary, summary
     from undersong.patterns.catalog import load_rules

@@ -28,8 +28,8 @@ PLURALS = {"way round a check": "ways round a check"}
 class Gates(msgspec.Struct, frozen=True, kw_only=True):
     """What a run has to hold to; None and False: not asked for.
 
-    ``level`` with ``confidence`` is about findings, points taken, contradicted claims and ways round a check, or about
-    these alone (``BYPASS``), or any lead above the cut (``LEAD``);
+    ``level`` with ``confidence`` is about findings, points taken, contradicted and disputed claims and ways round a
+    check, or about these alone (``BYPASS``), or any lead above the cut (``LEAD``);
     ``score`` (0-100) about every session that has one, ``unassessed`` about what could not be
     looked for.
     """
@@ -136,7 +136,7 @@ def _kind(result: Result) -> tuple[str, str]:
     if isinstance(result.claim, Deduction):
         return "deduction", mechanism_name(result.claim.mechanism)
     if isinstance(result.claim, LedgerClaim):
-        return "contradicted claim", result.claim.kind
+        return f"{result.claim.state} claim", result.claim.kind
     if isinstance(result.claim, Bypass):
         return "way round a check", mechanism_name(result.claim.kind)
     if result.claim.kind == "conduct":

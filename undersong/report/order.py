@@ -187,7 +187,10 @@ ORDER_TO_READERS: SarifLevel = "warning"  # certain that it is written, not that
 DISARMED: SarifLevel = "error"  # a check was silenced, emptied or passed by: those lines are there
 SUPPRESSED_CHECK: SarifLevel = "note"  # nobody saw it fail, and to silence it may well be right
 OVERSTATED_CHECK: SarifLevel = "warning"  # the check ran, and more is claimed than it showed
-CLAIM: SarifLevel = "error"  # said that the tests pass, and the session shows that they failed
+CLAIMS: dict[str, SarifLevel] = {
+    "contradicted": "error",  # said that the tests pass, and the session shows that they failed
+    "disputed": "warning",  # certain that a person says or shows that it fails, not who is right
+}
 HEAVY = 20  # points from which a deduction is an error: a false promise; the other mechanisms rest on wording alone
 
 
@@ -199,7 +202,7 @@ class FindingResult(NamedTuple):
 
 
 class SessionResult(NamedTuple):
-    """Points, a contradicted claim, a way round a check or a smoking gun, with the session and the level in SARIF."""
+    """Points, a claim that something speaks against, a way round a check or a smoking gun, with its level in SARIF."""
 
     claim: Deduction | LedgerClaim | Bypass | Moment
     session: SessionVerdict
@@ -215,8 +218,8 @@ Result = FindingResult | SessionResult
 
 
 def results(case: Case) -> Iterator[Result]:
-    """Findings, then what a session has, the worst session first: deductions, contradicted claims, ways round a check,
-    orders to readers, smoking guns.
+    """Findings, then what a session has, the worst session first: deductions, contradicted and disputed claims, ways
+    round a check, orders to readers, smoking guns.
 
     A claim in a message that had points deducted is that deduction's, and no second result.
     """
@@ -226,8 +229,8 @@ def results(case: Case) -> Iterator[Result]:
         yield from (SessionResult(each, session, _weight(each)) for each in session.deductions)
         deducted = {each.message_id for each in session.deductions}
         for claim in session.claims:
-            if claim.state == "contradicted" and claim.message_id not in deducted:
-                yield SessionResult(claim, session, CLAIM)
+            if claim.state in CLAIMS and claim.message_id not in deducted:
+                yield SessionResult(claim, session, CLAIMS[claim.state])
         for bypass in session.bypasses:
             yield SessionResult(bypass, session, _bypass_weight(bypass))
         orders = [each for each in session.moments if each.code in (ORDERS, AGENT_ORDERS)]

@@ -122,7 +122,7 @@ def _words(claim: Deduction | LedgerClaim | Bypass | Moment) -> tuple[str, str, 
     if isinstance(claim, Deduction):
         return claim.mechanism, "points_deducted", f"{claim.points} points: {claim.explanation}"
     if isinstance(claim, LedgerClaim):
-        return "contradicted_claim", claim.state, f"“{claim.sentence.text}”: {claim.reason}"
+        return f"{claim.state}_claim", claim.state, f"“{claim.sentence.text}”: {claim.reason}"
     if isinstance(claim, Bypass):
         return "check_bypass", claim.kind, claim.what
     return claim.code, claim.kind, f"{moment_label(claim)}: {claim.explanation}"

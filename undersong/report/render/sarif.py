@@ -1,4 +1,4 @@
-"""SARIF 2.1.0: a result is a finding, points, a contradicted claim, a way round a check or a smoking gun."""
+"""SARIF 2.1.0: a result is a finding, points, a claim with something against it, a way round a check, a smoking gun."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ def _of_session(result: SessionResult, messages: Messages) -> dict[str, Any]:
         fingerprint, what, own = "deduction/v1", claim.kind, {"points": claim.points, "kind": claim.kind}
         related = [_location(messages.get((home, each.message_id)), each.message_id, each) for each in others if each]
     elif isinstance(claim, LedgerClaim):
-        name, title, text = "contradicted_claim", "contradicted claim", f"“{claim.sentence.text}”: {claim.reason}"
+        name, title = f"{claim.state}_claim", f"{claim.state} claim"
+        text = f"“{claim.sentence.text}”: {claim.reason}"
         fingerprint, what, own = "claim/v1", claim.kind, {"kind": claim.kind, "check": visible(claim.check)}
         related = [_location(messages.get((home, each.message_id)), each.message_id, each) for each in others if each]
     elif isinstance(claim, Bypass):
