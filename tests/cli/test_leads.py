@@ -49,10 +49,14 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     assert "– Jonas Berg, 2026-03-02 08:05 UTC: asks for money" in " ".join(points.split())
     assert [lead["kind"] for lead in ranked] == ["message"] + ["conversation"] * 20  # exact words first
     assert ranked[0]["agent"] == ranked[1]["agent"] == "c0/Jonas Berg"
-    above = sum(bool(lead["above_cut"]) for lead in ranked)
-    gated = undersong("audit", export, "--no-chance", "--fail-on", "lead")
+    above = {lead["conversation" if lead["kind"] == "conversation" else "id"] for lead in ranked if lead["above_cut"]}
+    gated = undersong("audit", export, "--no-chance", "--fail-on", "lead", "--format", "sarif")
     assert gated.code == 1
-    assert f"--fail-on lead: {above} leads above the cut" in gated.out
+    assert f"--fail-on lead: {len(above)} leads above the cut" in gated.out
+    results = json.loads((REPORT / "report.sarif").read_text())["runs"][0]["results"]
+    listed = [each["partialFingerprints"]["lead/v1"] for each in results if each["ruleId"].startswith("lead")]
+    assert len(listed) == len(above)
+    assert listed[0] == ranked[0]["id"]
     printed = undersong("leads", str(REPORT))
     assert printed.code == 0
     assert printed.out.startswith(f"1. Jonas Berg in c0\n   {ranked[0]['reason']}\n   “")
@@ -75,13 +79,19 @@ def test_what_is_decided_comes_last_and_says_so(undersong: Undersong, export: st
     first = stored()[0]
     said = ("review", "set", str(first["id"]), "rejected", "--reviewer", "Ana", "--store", "talk.db")
     assert undersong(*said).code == 0
-    undersong("audit", export, "--no-chance", "--store", "talk.db")
+    gated = ("audit", export, "--no-chance", "--store", "talk.db", "--fail-on", "lead", "--format", "sarif")
+    audited = undersong(*gated)
     above = sum(bool(lead["above_cut"]) for lead in stored())
     swept = undersong("sweep", "--store", "talk.db", "--no-chance")
     assert f"{above} leads of audits and monitors in this store; a sweep reads scores and looks for none" in swept.err
     last = stored()[-1]
     assert (last["id"], last["decided"], last["score"]) == (first["id"], "rejected", first["score"])
     assert {lead["decided"] for lead in stored()[:-1]} == {None}
+    one = "decided    --fail-on lead: 1 lead above the cut does not count: it was decided on (1 rejected)\n"
+    assert one in audited.out
+    results = json.loads((REPORT / "report.sarif").read_text())["runs"][0]["results"]
+    (rejected,) = (each for each in results if "suppressions" in each)
+    assert rejected["properties"]["lead"] == first["id"]
     assert [lead["rank"] for lead in stored()] == list(range(1, len(stored()) + 1))
     assert "   Decided: rejected. What is decided comes after what is not.\n" in undersong("leads", str(REPORT)).out
     ran = undersong("verify", str(REPORT), export)

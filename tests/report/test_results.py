@@ -10,7 +10,7 @@ import pytest
 
 from tests.report.conftest import with_moments
 from undersong.cli.gates import Gates, failing_line
-from undersong.models import LEVELS, Bypass, Case, Finding, LedgerClaim, Row
+from undersong.models import LEVELS, Bypass, Case, Finding, Lead, LedgerClaim, Row
 from undersong.models.finding import distinct
 from undersong.models.verdict import BypassKind, ClaimState
 from undersong.report.headline import findings_words
@@ -59,6 +59,31 @@ def test_a_lead_is_a_note_and_counts_at_no_level_while_an_unknown_confidence_cou
     assert [each["level"] for each in sarif(case, {})["runs"][0]["results"]] == ["note"]
     assert at_or_above(case, "informational") == []
     assert len(at_or_above(msgspec.structs.replace(case, findings=(unknown,)), "high")) == 1
+
+
+@pytest.mark.parametrize(
+    ("decided", "failed", "left_out"),
+    [
+        (None, ["--fail-on lead: 2 leads above the cut"], []),
+        ("unsure", ["--fail-on lead: 2 leads above the cut"], []),
+        ("rejected", ["--fail-on lead: 1 lead above the cut"], ["1 rejected"]),
+        ("confirmed", ["--fail-on lead: 1 lead above the cut"], ["1 confirmed"]),
+    ],
+)
+def test_a_gate_on_leads_counts_those_on_which_somebody_has_to_decide(
+    decided: Any, failed: list[str], left_out: list[str]
+) -> None:
+    one = Lead(id="a", rank=1, kind="agent", agent="ada", conversation=None, reason="", message_ids=("m1",),
+               message_conversations=("c",), score=2.0, above_cut=True, decided=decided)  # fmt: skip
+    pair = msgspec.structs.replace(one, id="b", kind="conversation", conversation="c", decided=None)
+    other_side, below = (msgspec.structs.replace(pair, id=name, above_cut=name == "c") for name in "cd")
+    case = Case(version="0", parameters={}, leads=(one, pair, other_side, below))
+    assert Gates(level="lead").failures(case) == failed
+    assert [line.rpartition("(")[2].rstrip(")") for line in Gates(level="lead").left_out(case)] == left_out
+    assert Gates(level="high").left_out(case) == []
+    listed = sarif(case, {})["runs"][0]["results"]
+    assert [each["partialFingerprints"]["lead/v1"] for each in listed] == ["a", "b"]
+    assert ["suppressions" in each for each in listed] == [decided == "rejected", False]
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def command(
     --fail-on counts what SARIF reports: findings by their level; contradicted claims, points for a false promise, and
     checks that were skipped, silenced or passed by as high; other points, what was claimed beyond a check, claims that
     the person answers with "it still fails" or an error, and orders to readers as medium; smoking guns as low.
-    --fail-on bypass counts the ways round a check alone.
+    --fail-on bypass counts the ways round a check alone, --fail-on lead the leads above the cut on which nobody decided.
     """
     from undersong.cli.summary import print_summary, summary
     from undersong.patterns.catalog import load_rules
@@ -233,6 +233,8 @@ def command(
     if group_by and not as_json:
         echo(group_lines(shares, group_by))
     _send(case, otlp, as_json)
+    for line in gates.left_out(case):
+        click.echo(f"decided    {visible(line)}", err=as_json)
     for line in failed:
         click.echo(click.style("failed     ", fg="red") + visible(line), err=as_json)
     raise SystemExit(exit_code(case.problems) or (GATE_FAILED if failed else 0))

@@ -29,7 +29,7 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
     """What a run has to hold to; None and False: not asked for.
 
     ``level`` with ``confidence`` is about findings, points taken, contradicted and disputed claims and ways round a
-    check, or about these alone (``BYPASS``), or any lead above the cut (``LEAD``);
+    check, or about these alone (``BYPASS``), or any lead above the cut on which nobody decided (``LEAD``);
     ``score`` (0-100) about every session that has one, ``unassessed`` about what could not be
     looked for.
     """
@@ -43,11 +43,24 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
         """A line for each gate that does not hold."""
         return [*self._results(case), *self._scores(case), *self._gaps(case)]
 
+    def left_out(self, case: Case) -> list[str]:
+        """A line for what a gate that was asked for does not count, since people decided on it."""
+        from undersong.report.gated_leads import is_open, leads_above_cut
+
+        decided = [lead for lead in leads_above_cut(case) if not is_open(lead)] if self.level == LEAD else []
+        if not decided:
+            return []
+        verdicts = Counter(str(lead.decided) for lead in decided)
+        how = ", ".join(f"{count:,} {verdict}" for verdict, count in sorted(verdicts.items()))
+        verb = "do not count: they were" if len(decided) > 1 else "does not count: it was"
+        return [f"--fail-on {LEAD}: {counted(len(decided), 'lead')} above the cut {verb} decided on ({how})"]
+
     def _results(self, case: Case) -> Iterator[str]:
+        from undersong.report.gated_leads import is_open, leads_above_cut
         from undersong.report.order import at_or_above
 
         if self.level == LEAD:
-            above = sum(lead.above_cut for lead in case.leads)
+            above = sum(map(is_open, leads_above_cut(case)))
             if above:
                 yield f"--fail-on {LEAD}: {counted(above, 'lead')} above the cut"
             return
@@ -79,7 +92,7 @@ level_option = click.option(
 level_or_bypass_option = click.option(
     "--fail-on",
     type=click.Choice((*LEVELS, BYPASS, LEAD)),
-    help="Exit with 1 at a result of this level or above, at any way round a check (bypass) or lead above the cut.",
+    help="Exit with 1 at a result of this level or above, at any way round a check (bypass), or at a lead above the cut that nobody decided on.",
 )
 confidence_option = click.option(
     "--fail-confidence",

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0: a result is a finding, points, a claim with something against it, a way round a check, a smoking gun."""
+"""SARIF 2.1.0: a result is a finding, points, a claim held against, a way round a check, a smoking gun or a lead."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from urllib.parse import quote as percent
 
 from undersong.core.sanitize import visible
 from undersong.core.text import mechanism_name, text_hash
-from undersong.models import Bypass, Case, Deduction, LedgerClaim, Message, Quote
+from undersong.models import Bypass, Case, Deduction, Lead, LedgerClaim, Message, Quote
+from undersong.patterns.leads import places_of
 from undersong.patterns.order_leads import CODES as ORDER_CODES
 from undersong.patterns.order_leads import order_lead_id
 from undersong.report.finding_view import RuleWords
+from undersong.report.gated_leads import leads_above_cut
 from undersong.report.narrative import certainty_words, moment_label
 from undersong.report.order import FindingResult, SessionResult, group_of, is_faint, results
 
@@ -64,6 +66,27 @@ def _results(case: Case, messages: Messages, rules: Mapping[str, RuleWords]) -> 
             yield _finding(result, messages, rules.get(result.finding.rule_hash, RuleWords()))
         else:
             yield _of_session(result, messages)
+    noted = {order_lead_id(home.conversation, moment.agent) for home in case.sessions for moment in home.moments
+             if moment.code in ORDER_CODES}  # fmt: skip
+    yield from (_lead(lead, messages) for lead in leads_above_cut(case) if lead.id not in noted)
+
+
+def _lead(lead: Lead, messages: Messages) -> dict[str, Any]:
+    """A lead above the cut, which accuses nobody; one that a person rejected is suppressed."""
+    quotes = {quote.message_id: quote for quote in lead.quotes}
+    places = [_location(messages.get(place), place[1], quotes.get(place[1])) for place in places_of(lead)]
+    name, title = ("lead_in_words", "rare words together") if lead.kind == "message" else ("lead", "where to look")
+    facts = {"agent": visible(lead.agent), "kind": lead.kind, "rank": lead.rank, "score": lead.score, "lead": lead.id}
+    rejected = [{"kind": "external", "status": "accepted", "justification": "a person looked at it and rejected it"}]
+    return {
+        "rule": _rule(name, title, "a lead says where to look and accuses nobody", "note"),
+        "level": "note",
+        "message": _text(lead.reason),
+        "locations": places[:1],
+        "relatedLocations": places[1:STEPS],
+        "partialFingerprints": {"lead/v1": lead.id},
+        "properties": facts | ({"decided": lead.decided} if lead.decided else {}),
+    } | ({"suppressions": rejected} if lead.decided == "rejected" else {})
 
 
 def _numbered(result: dict[str, Any], rules_by_id: dict[str, dict[str, Any]]) -> dict[str, Any]:
