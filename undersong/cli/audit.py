@@ -171,7 +171,7 @@ def command(
     --fail-on counts what SARIF reports: findings by their level; contradicted claims, points for a false promise, and
     checks that were skipped, silenced or passed by as high; other points, what was claimed beyond a check, claims that
     the person answers with "it still fails" or an error, and orders to readers as medium; smoking guns as low.
-    --fail-on bypass counts the ways round a check alone, --fail-on lead the leads above the cut on which nobody decided.
+    --fail-on bypass counts the ways round a check alone, --fail-on lead leads above the cut on which nobody decided.
     """
     from undersong.cli.summary import print_summary, summary
     from undersong.patterns.catalog import load_rules

@@ -92,7 +92,7 @@ level_option = click.option(
 level_or_bypass_option = click.option(
     "--fail-on",
     type=click.Choice((*LEVELS, BYPASS, LEAD)),
-    help="Exit with 1 at a result of this level or above, at any way round a check (bypass), or at a lead above the cut that nobody decided on.",
+    help="Exit with 1 at a result of this level or above, at any way round a check (bypass) or undecided lead (lead).",
 )
 confidence_option = click.option(
     "--fail-confidence",
