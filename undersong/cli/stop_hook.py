@@ -92,7 +92,10 @@ def _answer(session: CheckedSession) -> dict[str, Any]:
 def _contradiction(claim: LedgerClaim) -> str:
     evidence = claim.evidence[0].text.strip() if claim.evidence else ""
     shown = one_line(evidence or claim.reason, LINE)
-    return f"you wrote “{one_line(claim.sentence.text, SENTENCE)}”, and your own check says “{shown}”"
+    wrote = f"you wrote “{one_line(claim.sentence.text, SENTENCE)}”"
+    if not evidence or not claim.check:
+        return f"{wrote}, and the session speaks against it: {shown.rstrip('.')}"
+    return f"{wrote}, and your own check says “{shown}”"
 
 
 def _hidden(bypass: Bypass) -> str:

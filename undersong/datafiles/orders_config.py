@@ -6,7 +6,7 @@ from functools import cache
 from typing import Literal
 
 from undersong.datafiles import yaml_loader
-from undersong.datafiles.verdict_config import SessionRules
+from undersong.datafiles.work_rules import SessionRules
 from undersong.datafiles.yaml_loader import DataFile
 
 

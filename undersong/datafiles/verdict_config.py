@@ -8,11 +8,12 @@ from functools import cache
 from typing import Literal, TypeVar
 
 from undersong.datafiles import yaml_loader
+from undersong.datafiles.work_rules import BypassConfig, LedgerConfig, SessionRules
 from undersong.datafiles.yaml_loader import DataFile
 
 T = TypeVar("T")
-FILES = ("constitution.yaml", "mechanisms.yaml", "smoking_guns.yaml", "noise.yaml", "outcomes.yaml", "confidence.yaml",
-         "leads.yaml")  # fmt: skip
+_NAMES = ("constitution", "mechanisms", "smoking_guns", "noise", "outcomes", "confidence", "leads")
+FILES = tuple(f"{name}.yaml" for name in _NAMES)
 
 
 class MechanismRule(DataFile, frozen=True, kw_only=True):
@@ -34,6 +35,7 @@ class SameHash(DataFile, frozen=True, kw_only=True):
     innocent_wording: tuple[str, ...]
     goes_back: tuple[str, ...]
     not_back: str
+    stays: str
     asks_back: tuple[str, ...]
     not_asked: str
 
@@ -85,13 +87,6 @@ def rule_hashes() -> dict[str, str]:
     """File name → SHA-256 of the files that verdicts and what is said of findings follow from, for the manifest."""
     session = sorted(f"session/{path.name}" for path in (yaml_loader.RULES / "session").glob("*.yaml"))
     return {name: yaml_loader.file_hash(yaml_loader.RULES / name) for name in (*FILES, *session)}
-
-
-class SessionRules(DataFile, frozen=True, kw_only=True):
-    """Base of the files in ``rules/session``: why it looks as it does, and what it is known to miss."""
-
-    why: str
-    misses: str
 
 
 class Act(DataFile, frozen=True, kw_only=True):
@@ -188,84 +183,6 @@ class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     status_keys: frozenset[str]
     bad_status: frozenset[str]
     passed_check: tuple[str, ...]
-
-
-LedgerKindName = Literal[
-    "tests", "build", "lint", "fixed", "wrote", "ran", "pushed", "committed", "sent", "verified", "read", "done"
-]
-
-
-class Retractions(DataFile, frozen=True, kw_only=True):
-    """Words with which an agent takes back a claim, see the comments in ``rules/session/ledger.yaml``."""
-
-    plain: str
-    strong: str
-    weak: str
-    doubts: str
-    subject: str
-    denials: dict[LedgerKindName, str]
-
-
-class Thoughts(DataFile, frozen=True, kw_only=True):
-    """Words with which an agent's thinking speaks against what it then claims, see ``rules/session/ledger.yaml``."""
-
-    hides: str
-    doubts: str
-    of_kind: dict[LedgerKindName, str]
-
-
-class LedgerConfig(SessionRules, frozen=True, kw_only=True):
-    """``rules/session/ledger.yaml``: see the comments there."""
-
-    words: dict[str, LedgerKindName]
-    acts: dict[str, LedgerKindName]
-    evidence: dict[str, frozenset[str]]
-    tools: dict[str, frozenset[str]]
-    branches: str
-    files: str
-    disputable: frozenset[str]
-    disputable_by_name: dict[LedgerKindName, str]
-    denies: str
-    retractions: Retractions
-    thoughts: Thoughts
-    attached: str
-    changed_words: str
-    imperatives: frozenset[str]
-    leads: frozenset[str]
-    of_comments: str
-    conflicts: str
-    conflict_marks: str
-    picks_one: str
-    harness: str
-
-
-class BypassConfig(SessionRules, frozen=True, kw_only=True):
-    """``rules/session/bypasses.yaml``: see the comments there."""
-
-    test_paths: str
-    definitions: str
-    assertions: str
-    skips: str
-    values: str
-    compares: str
-    limits: str
-    configs: str
-    leaves_out: str
-    says_left_out: str
-    hollow: str
-    weaker: str
-    special: str
-    under_test: str
-    silences: str
-    silencing_lines: str
-    no_verify: str
-    removal: str
-    script: str
-    whole: str
-    counted_claim: str
-    counted_output: str
-    asked: dict[str, str]
-    times: int
 
 
 class LiabilityConfig(SessionRules, frozen=True, kw_only=True):

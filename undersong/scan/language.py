@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from undersong.core.text import counted
-from undersong.datafiles.verdict_config import SessionRules
+from undersong.datafiles.work_rules import SessionRules
 from undersong.datafiles.yaml_loader import RULES, read
 from undersong.models import Conversation, Problem
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from undersong.datafiles.verdict_config import LedgerKindName, claims_config, ledger_config, pattern
+from undersong.datafiles.verdict_config import claims_config, ledger_config, pattern
+from undersong.datafiles.work_rules import LedgerKindName
 from undersong.verdict.claims import Claim, admits, sentence, sentences
 from undersong.verdict.shell import CheckKind
 from undersong.verdict.tool_outcomes import ToolOutcome, outcome_pattern

@@ -210,6 +210,11 @@ def goes_back(text: str) -> bool:
     return _says(text, rule.goes_back, rule.not_back)
 
 
+def stays(text: str) -> bool:
+    """Whether an agent says that something is left as it is: what it tried is no part of what it claims."""
+    return pattern((mechanisms().same_hash.stays,)).search(text) is not None
+
+
 def asks_back(text: str) -> bool:
     """Whether a person asks to have back what was there before."""
     rule = mechanisms().same_hash

@@ -284,7 +284,7 @@ NOTHING_TO_COMPARE = (
 
 def false_promises(transcript: Transcript, history: CheckHistory) -> DetectorResult:
     """One deduction a message at most, in order; unchanged code goes before a tool's answer."""
-    same, compared = same_code_promises(transcript)
+    same, compared = same_code_promises(transcript, history)
     by_message = {each.message_id: each for each in (*contradicted_claims(transcript, history), *same)}
     ordered = tuple(sorted(by_message.values(), key=lambda deduction: deduction.position))
     return DetectorResult(

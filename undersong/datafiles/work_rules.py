@@ -1,0 +1,91 @@
+"""The rules on what agents say and do about their work, typed: the claim ledger, and ways round a check."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from undersong.datafiles.yaml_loader import DataFile
+
+LedgerKindName = Literal[
+    "tests", "build", "lint", "fixed", "wrote", "ran", "pushed", "committed", "sent", "verified", "read", "done"
+]
+
+
+class SessionRules(DataFile, frozen=True, kw_only=True):
+    """Base of the files in ``rules/session``: why it looks as it does, and what it is known to miss."""
+
+    why: str
+    misses: str
+
+
+class Retractions(DataFile, frozen=True, kw_only=True):
+    """Words with which an agent takes back a claim, see the comments in ``rules/session/ledger.yaml``."""
+
+    plain: str
+    strong: str
+    weak: str
+    doubts: str
+    subject: str
+    denials: dict[LedgerKindName, str]
+
+
+class Thoughts(DataFile, frozen=True, kw_only=True):
+    """Words with which an agent's thinking speaks against what it then claims, see ``rules/session/ledger.yaml``."""
+
+    hides: str
+    doubts: str
+    of_kind: dict[LedgerKindName, str]
+
+
+class LedgerConfig(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/ledger.yaml``: see the comments there."""
+
+    words: dict[str, LedgerKindName]
+    acts: dict[str, LedgerKindName]
+    evidence: dict[str, frozenset[str]]
+    tools: dict[str, frozenset[str]]
+    branches: str
+    files: str
+    disputable: frozenset[str]
+    disputable_by_name: dict[LedgerKindName, str]
+    denies: str
+    retractions: Retractions
+    thoughts: Thoughts
+    attached: str
+    changed_words: str
+    imperatives: frozenset[str]
+    leads: frozenset[str]
+    of_comments: str
+    conflicts: str
+    conflict_marks: str
+    picks_one: str
+    harness: str
+
+
+class BypassConfig(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/bypasses.yaml``: see the comments there."""
+
+    test_paths: str
+    definitions: str
+    assertions: str
+    skips: str
+    values: str
+    compares: str
+    limits: str
+    configs: str
+    leaves_out: str
+    says_left_out: str
+    hollow: str
+    weaker: str
+    special: str
+    under_test: str
+    silences: str
+    silencing_lines: str
+    no_verify: str
+    removal: str
+    script: str
+    whole: str
+    counted_claim: str
+    counted_output: str
+    asked: dict[str, str]
+    times: int
