@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from undersong.datafiles import yaml_loader
-from undersong.datafiles.verdict_config import SessionRules
+from undersong.datafiles.work_rules import SessionRules
 
 
 class ObjectionsConfig(SessionRules, frozen=True, kw_only=True):
