@@ -74,6 +74,33 @@ def test_each_session_is_named_with_the_command_that_opens_it(undersong: Underso
     assert fact["open"] == "cd '/home/ida/tide tables' && claude --resume pier-2"
 
 
+SAME_NAME = {
+    "absolute files": (("x/s.jsonl", "y/s.jsonl"), True, False),
+    "relative files": (("x/s.jsonl", "y/s.jsonl"), False, False),
+    "folders of one name": (("x/log", "y/log"), True, False),
+    "one session grown": (("x/s.jsonl", "y/s.jsonl"), True, True),
+}
+
+
+@pytest.mark.parametrize(("inputs", "absolute", "grown"), SAME_NAME.values(), ids=SAME_NAME)
+def test_inputs_of_one_name_in_different_folders_are_told_apart(
+    undersong: Undersong, inputs: tuple[str, str], absolute: bool, grown: bool
+) -> None:
+    files = [Path(name) if name.endswith(".jsonl") else Path(name, "s.jsonl") for name in inputs]
+    for file, tide in zip(files, ("Low", "High"), strict=True):
+        file.parent.mkdir(parents=True)
+        claim = f"{tide} tide is right and all tests pass."
+        session(file.parent, "1 failed, 8 passed in 0.2s", failed=True, claim=claim).rename(file)
+    if grown:  # the first has all but the end of the second
+        files[0].write_text("".join(files[1].read_text(encoding="utf-8").splitlines(True)[:-1]), encoding="utf-8")
+    ran = undersong("claims", *(str(Path(name).absolute() if absolute else name) for name in inputs), "--json")
+    facts = json.loads(ran.out)
+    expected = [str(file.absolute() if absolute else file) for file in files][grown:]
+    assert [each["file"] for each in facts["sessions"]] == [each["file"] for each in facts["against"]] == expected
+    assert [each["turn"] for each in facts["against"]] == [6] * len(expected)
+    assert ("x/s.jsonl: the same session as in y/s.jsonl" in ran.err) is grown
+
+
 def test_a_way_round_a_check_alone_ends_with_one(undersong: Undersong, tmp_path: Path) -> None:
     assert undersong("claims", str(bypassed(tmp_path, "Pushed to main."))).code == 1
 

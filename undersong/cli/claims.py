@@ -69,7 +69,7 @@ def command(paths: tuple[str, ...], source_format: str | None, every: bool, hook
         raise nothing_read(tuple(problems))
     show_problems(problems)
     if as_json:
-        click.echo(json.dumps(_facts(sessions, paths), ensure_ascii=False))
+        click.echo(json.dumps(_facts(sessions), ensure_ascii=False))
     else:
         echo(_lines(sessions, paths, every))
     failed = any(_fails(each.verdict) for each in sessions)
@@ -110,7 +110,7 @@ def _against(verdict: SessionVerdict) -> list[LedgerClaim]:
     return [claim for claim in verdict.claims if claim.state in AGAINST]
 
 
-def _facts(sessions: Sequence[CheckedSession], paths: Sequence[str]) -> dict[str, Any]:
+def _facts(sessions: Sequence[CheckedSession]) -> dict[str, Any]:
     from undersong.models.verdict import balance
     from undersong.report.claims_view import balance_words
 
@@ -119,28 +119,29 @@ def _facts(sessions: Sequence[CheckedSession], paths: Sequence[str]) -> dict[str
         "states": balance(claim for verdict in verdicts for claim in verdict.claims),
         "words": balance_words(verdicts),
         "without_ledger": _without_ledger(verdicts),
-        "sessions": [_session_fact(each, paths) for each in sessions if _to_see(each.verdict)],
-        "against": [_fact(claim) for verdict in verdicts for claim in _against(verdict)],
+        "sessions": [_session_fact(each) for each in sessions if _to_see(each.verdict)],
+        "against": [_fact(claim, each) for each in sessions for claim in _against(each.verdict)],
         "bypasses": [
             {
-                "conversation": verdict.conversation,
+                "conversation": each.verdict.conversation,
+                "file": _file(each),
                 "kind": bypass.kind,
                 "turn": turn_number(bypass.position),
                 "lines": bypass.lines,
             }
-            for verdict in verdicts
-            for bypass in verdict.bypasses
+            for each in sessions
+            for bypass in each.verdict.bypasses
         ],
     }
 
 
-def _session_fact(session: CheckedSession, paths: Sequence[str]) -> dict[str, Any]:
+def _session_fact(session: CheckedSession) -> dict[str, Any]:
     return {
         "conversation": session.verdict.conversation,
         "title": session.verdict.title or "",
         "date": session.began.date().isoformat() if session.began else "",
-        "file": _file(session, paths),
-        "open": _open(session, paths),
+        "file": _file(session),
+        "open": _open(session),
     }
 
 
@@ -148,25 +149,21 @@ def _to_see(verdict: SessionVerdict) -> bool:
     return bool(verdict.bypasses or _against(verdict))
 
 
-def _file(session: CheckedSession, paths: Sequence[str]) -> str:
-    """The file of a session as a shell finds it; its name alone where it lies in an archive."""
-    return str(next(_places(session, paths), session.file))
+def _file(session: CheckedSession) -> str:
+    """The file of a session as a shell finds it; its name in the archive where it lies in one."""
+    from undersong.formats.sources import printable_path
+
+    return session.file if session.path is None or session.packed else printable_path(session.path)
 
 
-def _places(session: CheckedSession, paths: Sequence[str]) -> Iterator[Path]:
-    """Where the file of a session may lie: below each of the paths, as far as there is one."""
-    places = (Path(path).expanduser().parent / session.file for path in paths)
-    return (place for place in places if place.exists())
-
-
-def _open(session: CheckedSession, paths: Sequence[str]) -> str:
+def _open(session: CheckedSession) -> str:
     """The command that opens a session: its own program where that can, else an audit of its file."""
     resume, name = RESUME.get(session.source_format), session.verdict.conversation.split("/", 1)[0]
     if resume:
-        places = _places(session, paths) if session.source_format == "claude-code" else ()
-        folder = next(filter(None, (_folder(place, name) for place in places)), "")
+        at_hand = session.path is not None and not session.packed and session.source_format == "claude-code"
+        folder = _folder(session.path, name) if session.path is not None and at_hand else ""
         return f"{f'cd {shlex.quote(folder)} && ' if folder else ''}{resume} {shlex.quote(name)}"
-    return f"undersong audit {shlex.quote(_file(session, paths))}"
+    return f"undersong audit {shlex.quote(str(session.path or session.file))}"
 
 
 def _folder(file: Path, name: str) -> str:
@@ -179,9 +176,10 @@ def _folder(file: Path, name: str) -> str:
     return ""
 
 
-def _fact(claim: LedgerClaim) -> dict[str, Any]:
+def _fact(claim: LedgerClaim, session: CheckedSession) -> dict[str, Any]:
     return {
         "conversation": claim.conversation,
+        "file": _file(session),
         "turn": turn_number(claim.position),
         "state": claim.state,
         "kind": claim.kind,
@@ -206,7 +204,7 @@ def _lines(sessions: Sequence[CheckedSession], paths: Sequence[str], every: bool
     shown = [each for each in sessions if _to_see(each.verdict) or (every and each.verdict.claims)]
     for session in shown:
         yield ""
-        yield from _session_lines(session, paths, every)
+        yield from _session_lines(session, every)
     claims = sum(len(verdict.claims) for verdict in verdicts)
     printed = sum(len(verdict.claims if every else _against(verdict)) for verdict in verdicts)
     if claims > printed:
@@ -216,9 +214,9 @@ def _lines(sessions: Sequence[CheckedSession], paths: Sequence[str], every: bool
         yield f"Nothing speaks against {rest}: `undersong claims {names} --all` lists all."
 
 
-def _session_lines(session: CheckedSession, paths: Sequence[str], every: bool) -> Iterator[str]:
+def _session_lines(session: CheckedSession, every: bool) -> Iterator[str]:
     """Which session it is, its claims and ways round a check by turn, and the command that opens it."""
-    verdict, facts = session.verdict, _session_fact(session, paths)
+    verdict, facts = session.verdict, _session_fact(session)
     title = f"“{one_line(facts['title'], TITLE)}”" if facts["title"] else one_line(verdict.conversation, TITLE)
     yield " · ".join(part for part in (title, facts["date"], one_line(facts["file"], LINE)) if part)
     claims = verdict.claims if every else _against(verdict)

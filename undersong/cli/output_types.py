@@ -222,6 +222,7 @@ class CheckedClaim(TypedDict):
     """A claim that something speaks against."""
 
     conversation: str
+    file: str
     turn: int
     state: ClaimState
     kind: LedgerKind
@@ -234,6 +235,7 @@ class CheckedBypass(TypedDict):
     """A way round a check."""
 
     conversation: str
+    file: str
     kind: str
     turn: int
     lines: list[str]

@@ -23,6 +23,7 @@ from undersong.models import (
     ThreadScan,
 )
 from undersong.models.verdict import REQUEST
+from undersong.pipeline.same_names import Batch, batches
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
 from undersong.verdict.detectors.bypasses import is_named
@@ -34,7 +35,9 @@ SETTLE = 0.4  # seconds that a program gets to write the end of a session which 
 class CheckedSession(NamedTuple):
     """The verdict on a session and where it is from.
 
-    ``asked`` is the position of the last request, -1 without one; ``last_words`` is what agents wrote since.
+    ``file`` is its name in reports, told apart from another input of that name; ``path`` the file, or the archive in
+    which it is ``packed``, None where that is no file on disk. ``asked`` is the position of the last request, -1
+    without one; ``last_words`` is what agents wrote since.
     """
 
     verdict: SessionVerdict
@@ -43,6 +46,8 @@ class CheckedSession(NamedTuple):
     began: datetime | None
     asked: int
     last_words: str
+    path: Path | None = None
+    packed: bool = False
 
     @property
     def untold(self) -> list[Bypass]:
@@ -54,14 +59,52 @@ class CheckedSession(NamedTuple):
 def read_sessions(
     paths: Sequence[str | Path], source_format: str | None = None
 ) -> tuple[list[CheckedSession], list[Problem]]:
-    """Every conversation of some inputs in order with its verdict, and what could not be read."""
-    sessions, problems = [], []
-    for item in read(paths, source_format=source_format):
-        if isinstance(item, Conversation):
-            sessions.append(_checked(item))
-        elif isinstance(item, Problem):
-            problems.append(item)
-    return sessions, problems
+    """Every conversation of some inputs in order with its verdict, and what could not be read.
+
+    Inputs of one name in different folders are read apart; a session of which another has every message counts once.
+    """
+    sessions, problems, apart = list[CheckedSession](), list[Problem](), batches(paths)
+    copies = _Copies()
+    for batch in apart:
+        for item in read(batch.paths, source_format=source_format):
+            if isinstance(item, Conversation) and (len(apart) == 1 or copies.is_new(item, batch)):
+                sessions.append(_placed(_checked(item), batch))
+            elif isinstance(item, Problem):
+                problems.append(msgspec.structs.replace(item, where=batch.label(item.where)))
+    return [session for session in sessions if not copies.is_replaced(session)], [*problems, *copies.notes]
+
+
+def _placed(session: CheckedSession, batch: Batch) -> CheckedSession:
+    name = session.file
+    return session._replace(file=batch.label(name), path=batch.file(name), packed=batch.is_packed(name))
+
+
+class _Copies:
+    """Sessions of one id in several batches: which of them are copies, as a backup is, of one that has all of it."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, list[tuple[Batch, str, frozenset[int]]]] = {}
+        self._replaced: set[tuple[str, str]] = set()
+        self.notes: list[Problem] = []
+
+    def is_new(self, conversation: Conversation, batch: Batch) -> bool:
+        """Whether no earlier batch has all of its messages; those that it has all of are replaced."""
+        words = frozenset(hash((message.role, message.text)) for message in conversation.messages)
+        file = batch.label(_file_of(conversation))
+        for other, name, earlier in self._words.get(conversation.id, ()):
+            if other is not batch and (words <= earlier or words > earlier):
+                smaller, larger = (file, name) if words <= earlier else (name, file)
+                what = f"the same session as in {larger}, which has all of it: counted once"
+                self.notes.append(Problem(what=what, where=smaller, kind="note"))
+                if words <= earlier:
+                    return False
+                self._replaced.add((conversation.id, name))
+        self._words.setdefault(conversation.id, []).append((batch, file, words))
+        return True
+
+    def is_replaced(self, session: CheckedSession) -> bool:
+        """Whether a later batch has all of it and more."""
+        return (session.verdict.conversation, session.file) in self._replaced
 
 
 def checked_sessions(
@@ -91,15 +134,19 @@ def ending_session(
 def _checked(conversation: Conversation) -> CheckedSession:
     scans, thread = scan_conversation(conversation, load_book())
     asked = _asked(conversation)
-    first = conversation.source_ref or conversation.messages[0].source_ref
     return CheckedSession(
         verdict=session_verdict(conversation, scans, thread, ()),
         source_format=conversation.source_format,
-        file=first.file if first else "",
+        file=_file_of(conversation),
         began=next((message.time for message in conversation.messages if message.time), None),
         asked=asked,
         last_words="\n\n".join(message.text for message in _since(conversation, asked) if message.text),
     )
+
+
+def _file_of(conversation: Conversation) -> str:
+    first = conversation.source_ref or conversation.messages[0].source_ref
+    return first.file if first else ""
 
 
 def _asked(conversation: Conversation) -> int:
