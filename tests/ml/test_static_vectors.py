@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from undersong.errors import JudgeError
+from undersong.ml import static_vectors
 from undersong.ml.static_vectors import FEW, SIZE, UNIT_STEP, StaticVectors, load_vectors, product, sentences, unit
 
 LEND = "Could you lend me some money until next week?"
@@ -37,6 +38,17 @@ def test_a_text_has_the_same_vectors_in_every_batch(vectors: StaticVectors) -> N
     alone = [vectors.embed([text]).texts[0] for text in texts]
     together = vectors.embed([*reversed(texts), *texts]).texts[len(texts) :]
     assert np.array_equal(np.stack(alone), together)
+
+
+def test_the_whole_table_gives_the_vectors_that_single_rows_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load_vectors.__wrapped__()
+    few = first.embed([LEND, ROCK * 9])
+    assert "_table" not in vars(first)
+    monkeypatch.setattr(static_vectors, "FEW_TOKENS", 0)
+    many = first.embed([LEND, ROCK * 9])
+    assert "_table" in vars(first)
+    assert np.array_equal(few.texts, many.texts)
+    assert np.array_equal(few.parts, many.parts)
 
 
 def test_dot_products_are_exact_in_any_order(vectors: StaticVectors) -> None:

@@ -59,16 +59,20 @@ PERCENT = NumberRange(0, 100)
 
 def _otlp_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001
     """The address to send to, checked before any work; it need not be there yet."""
+    if value is None:
+        return None
     from undersong.bridges.otlp_sender import logs_url
 
-    return None if value is None else logs_url(value)
+    return logs_url(value)
 
 
 def _signer(ctx: click.Context, param: click.Parameter, value: str | None) -> Signer | None:  # noqa: ARG001
     """The key to sign with, read before any work."""
+    if value is None:
+        return None
     from undersong.verify.ssh_signature import read_signer
 
-    return None if value is None else read_signer(Path(value).expanduser())
+    return read_signer(Path(value).expanduser())
 
 
 @click.command(

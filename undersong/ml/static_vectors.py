@@ -14,7 +14,7 @@ import re
 import unicodedata
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from io import BytesIO
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
@@ -35,6 +35,7 @@ SIZE = 256
 TOKEN_STEP = 2.0**-10  # token values stay under 8: 400 of them (a sentence) sum exactly in float32
 UNIT_STEP = 2.0**-11  # products of two unit values are multiples of 2^-22: dot products are exact in float32
 TOGETHER = 1 << 11  # tokens that are gathered at once: 2 MB, so that they stay in the cache
+FEW_TOKENS = 1 << 15  # whose vectors are worked out one by one as fast as those of the whole table
 NORMALISED = 1 << 12  # rows that are brought to length 1 at once, in 16 MB
 ALONE = 1 << 18  # multiplications up to which OpenBLAS takes no second thread (its interface/gemm.c)
 FEW = 128  # rows up to which a second thread costs more than it brings: it must be waited for, and may have no core
@@ -68,9 +69,9 @@ class StaticVectors:
 
     def __init__(self, tokens: Sequence[str], table: npt.NDArray[np.int8], scale: Vectors, sha256: str) -> None:
         self._pieces = WordPiece(tokens)
-        exact = table.astype(np.float32) * scale[:, None]
-        self._table = np.rint(exact / np.float32(TOKEN_STEP)) * np.float32(TOKEN_STEP)
+        self._bytes, self._scale = table, scale
         self._ones = np.ones(TOGETHER, dtype=np.float32)
+        self._taken = 0  # tokens so far
         self.sha256 = sha256
 
     def embed(self, texts: Sequence[str]) -> Embedded:
@@ -90,6 +91,17 @@ class StaticVectors:
         """Unit vectors (n, 256) of texts that are taken as one sentence each."""
         return unit(self._sums(parts))
 
+    @cached_property
+    def _table(self) -> Vectors:
+        return _on_grid(self._bytes, self._scale)
+
+    def _rows(self, ids: npt.NDArray[np.intp], out: Vectors) -> Vectors:
+        """The vectors of some tokens; the whole table, 30 MB, is worked out only where it is worth it."""
+        self._taken += len(ids)
+        if self._taken <= FEW_TOKENS:
+            return _on_grid(self._bytes[ids], self._scale[ids])
+        return self._table.take(ids, axis=0, out=out[: len(ids)], mode="clip")
+
     def _sums(self, parts: Sequence[str]) -> Vectors:
         """The sums (n, 256) of the token vectors; a sentence that occurs again, as in logs, is summed once."""
         places: dict[str, int] = {}
@@ -104,11 +116,20 @@ class StaticVectors:
         for group in _groups(map(self._pieces.ids, parts)):
             bounds = [0, *accumulate(map(len, group))]
             flat = np.fromiter(chain.from_iterable(group), dtype=np.intp, count=bounds[-1])
-            taken = self._table.take(flat, axis=0, out=rows[: len(flat)], mode="clip")
+            taken = self._rows(flat, rows)
             for place, (start, end) in enumerate(pairwise(bounds), start=done):
                 np.dot(self._ones[: end - start], taken[start:end], out=sums[place])
             done += len(group)
         return sums
+
+
+def _on_grid(table: npt.NDArray[np.int8], scale: Vectors) -> Vectors:
+    """Token vectors (n, 256) from their bytes, on the grid."""
+    exact = table * scale[:, None]
+    exact /= np.float32(TOKEN_STEP)
+    np.rint(exact, out=exact)
+    exact *= np.float32(TOKEN_STEP)
+    return exact
 
 
 def unit(sums: npt.NDArray[np.floating]) -> Vectors:

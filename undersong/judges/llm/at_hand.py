@@ -8,10 +8,8 @@ import os
 import re
 import shlex
 import shutil
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib.metadata import version
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -78,6 +76,8 @@ def served_models(url: str) -> list[str]:
     """The models that a server on this machine says it has, [] where nobody answers; asks no other machine."""
     if urlsplit(url).hostname != LOOPBACK:
         return []
+    import urllib.request  # here, since few runs ask
+
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"{url.rstrip('/')}/models", timeout=SECONDS) as answer:
@@ -126,6 +126,8 @@ def judge_command(
 
 def libraries() -> dict[str, str | None]:
     """The vendors' libraries that judges need, with their version; None: not installed."""
+    from importlib.metadata import version  # here, since few runs ask
+
     packages = dict.fromkeys(entry.package for entry in load_judges().providers if entry.package)
     return {name: version(name) if _installed(name) else None for name in packages}
 

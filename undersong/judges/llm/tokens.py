@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
 
-from undersong.judges.llm.client import Schema
 from undersong.judges.llm.pricing import Tokens, load_prices, model_facts
 from undersong.judges.llm.prompt_fingerprint import questions_hash
 from undersong.judges.llm.prompts import render_question, shipped_prompts
 from undersong.judges.llm.response import answer_schema
 from undersong.judges.protocol import Question
+
+if TYPE_CHECKING:
+    from undersong.judges.llm.client import Schema
 
 DEPTHS = ("standard", "thorough")
 LEAST, MOST = 0.05, 2.0  # tokens a byte that a fit may give; beyond lies no tokenizer, but a fit to too little spread
