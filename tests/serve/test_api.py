@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jsonschema
+import msgspec
 import pytest
 
+from undersong.models import ToolCall
 from undersong.serve.api import OPERATIONS
 from undersong.serve.openapi import document
 from undersong.serve.settings import ServeSettings
@@ -289,6 +291,20 @@ def test_findings_of_a_conversation_come_in_a_row_and_the_page_says_what_was_dec
             assert client.post(f"{API}/reviews", body).status == 201
     changes = sum(one != other for one, other in pairwise(conversations))
     assert changes == 3
+
+
+def test_the_page_of_a_finding_says_when_and_shows_what_its_messages_call(client: Client, store: Path) -> None:
+    call = ToolCall(name="Bash", input={"command": "rm -r tests"})
+    with SQLiteStore(store) as opened:
+        talk, scans, thread = opened.conversation("talk-00001")
+        first = msgspec.structs.replace(talk.messages[0], text="", tool_calls=(call,))
+        opened.put_conversation(msgspec.structs.replace(talk, messages=(first, *talk.messages[1:])), scans, thread)
+    (finding,) = client.get(f"{API}/findings?conversation=talk-00001").json["items"]
+    page = client.get(f"/findings/{finding['finding_id']}").text
+    assert "calls Bash" in page
+    assert "rm -r tests" in page
+    assert ', <span class="when">2026-01-05 10:00 – 10:27 UTC</span>.' in page
+    assert "turn 10</span>" in client.get("/claims").text  # the first turn is 1 on every page
 
 
 @pytest.mark.parametrize("kind", ["lead", "claim"])

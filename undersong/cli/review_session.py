@@ -24,7 +24,7 @@ KEYS = "c confirmed, r rejected, u unsure | s skip, b back, q quit | 0-9 why, n 
 HELP = (
     "c  confirmed: the messages show it",
     "r  rejected: they do not, or the innocent reading is the better one",
-    "u  unsure: what is here does not say",
+    "u  unsure: the messages here do not settle it",
     *(f"{number % 10}  because: {reason}" for number, reason in enumerate(REASONS, 1)),
     "n  a note, stored with the decision",
     "m  the messages around it",

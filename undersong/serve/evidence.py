@@ -12,7 +12,7 @@ from undersong.core.text import counted
 from undersong.models import Evaluation, Finding, Message, Review, ReviewStanding, TraitScores
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
-from undersong.report.escape import own_name
+from undersong.report.escape import moment, own_name, period
 from undersong.report.finding_view import RuleWords, why_words
 from undersong.report.narrative import certainty_words, outcome_words
 from undersong.report.opening import finding_point
@@ -129,6 +129,14 @@ class Evidence:
             return f"{whole} to {own_name(target, self.home) if target else 'everybody'}"
         parts = (f"{n} to {own_name(target, self.home) if target else 'everybody'}" for target, n in to.most_common())
         return f"{whole}: {', '.join(parts)}" if to else whole
+
+    @property
+    def when(self) -> str:
+        """From when to when, "" where its messages have no time; of one day the day is said once."""
+        first, last = self.finding.start, self.finding.end
+        if first is None or last is None or first.date() != last.date() or first == last:
+            return period(first, last) if first and last else ""
+        return f"{moment(first, zone=False)} – {moment(last).split(maxsplit=1)[1]}"
 
     @property
     def rests_on(self) -> str:

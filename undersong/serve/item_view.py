@@ -68,10 +68,10 @@ def _others(compared_with: float | None) -> str:
 
 
 def _claim_words(claim: LedgerClaim) -> tuple[str, str, tuple[str, ...]]:
-    facts = [f"{claim.kind}; {WORDS[claim.state]}"]
+    facts = [f"A claim of the kind “{claim.kind}”, {WORDS[claim.state]}."]
     facts += [f"The check: {claim.check}"] if claim.check else []
     facts += [f"Before it answered, it wrote: {claim.thought}"] if claim.thought else []
-    return f"“{claim.sentence.text}”", f"Is it so that the claim is {claim.state}?", tuple(facts)
+    return f"“{claim.sentence.text}”", f"Is the claim {WORDS[claim.state]}?", tuple(facts)
 
 
 def _turns(library: Library, item: Lead | LedgerClaim, places: tuple[tuple[str, str], ...]) -> Iterator[ItemTurn]:
