@@ -16,6 +16,7 @@ except ModuleNotFoundError:  # the files beside this one import it too, and are 
     sync_playwright = None
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PATIENCE = 180_000  # ms until what a page waits for counts as missing: on a busy machine a step takes many seconds
 MISSING = "Chromium is missing, so NO BROWSER TEST RAN: apt-get install -y chromium"
 if CHROMIUM is None and not os.environ.get("CI"):
     collect_ignore_glob = ["test_*.py"]  # said below; where CI is set they fail instead
@@ -64,6 +65,7 @@ def browser() -> Iterator[Browser]:
 def tab(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Tab]:
     """A tab on ``tmp_path / "out"``; at the end of a test nothing was asked of the network and nothing said."""
     context = browser.new_context(color_scheme=request.param, viewport={"width": 1100, "height": 900})
+    context.set_default_timeout(PATIENCE)
     page, seen = context.new_page(), Seen()
     page.on("request", lambda asked: None if asked.url.startswith("file:") else seen.requests.append(asked.url))
     page.on("console", lambda line: seen.events.append(line.text))
