@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Undersong
+from undersong.stores.protocol import open_store
+from undersong.stores.reviewing import ordered_leads
 
 REPORT = Path("undersong-report")
 PUSHES = (
@@ -81,9 +83,13 @@ def test_what_is_decided_comes_last_and_says_so(undersong: Undersong, export: st
     assert undersong(*said).code == 0
     gated = ("audit", export, "--no-chance", "--store", "talk.db", "--fail-on", "lead", "--format", "sarif")
     audited = undersong(*gated)
-    above = sum(bool(lead["above_cut"]) for lead in stored())
-    swept = undersong("sweep", "--store", "talk.db", "--no-chance")
-    assert f"{above} leads of audits and monitors in this store; a sweep reads scores and looks for none" in swept.err
+    swept = undersong("sweep", "--store", "talk.db", "--no-chance", "--fail-on", "lead")
+    assert swept.code == 1
+    assert "Leads over all 100 messages of the store, no accusation and no finding:\n1. " in swept.out
+    assert "   Decided: rejected." in swept.out
+    with open_store("talk.db", read_only=True) as store:  # the same order and scores as an audit of all of it has
+        scores = [(lead.id, lead.score) for lead in ordered_leads(store)]
+    assert scores == [(lead["id"], lead["score"]) for lead in stored()]
     last = stored()[-1]
     assert (last["id"], last["decided"], last["score"]) == (first["id"], "rejected", first["score"])
     assert {lead["decided"] for lead in stored()[:-1]} == {None}

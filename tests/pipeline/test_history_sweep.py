@@ -180,7 +180,9 @@ def test_sweep_agents_and_agent_from_the_command_line(undersong: Undersong) -> N
     assert (ran.code, "love_bombing: kira towards bo" in ran.out) == (1, True)
     assert "swept 2 agents, 17 rows, 1 new finding" in ran.out
     again = undersong("sweep", "--fail-on", "high")
-    assert (again.code, again.out) == (0, "swept 0 agents, 0 rows, 0 new findings\n")
+    assert (again.code, again.out.split("\n\n")[0]) == (0, "swept 0 agents, 0 rows, 0 new findings")
+    assert "Leads over all 17 messages of the store" in again.out
+    assert undersong("sweep", "--no-leads").out == "swept 0 agents, 0 rows, 0 new findings\n"
     assert "no agent with at least 5 scored messages has changed since the last sweep; --again reads all" in again.err
     first, kira, al = undersong("agents").out.splitlines()
     assert first.split() == ["agent", "messages", "levels", "ranks", "threads", "findings", "last"]

@@ -89,6 +89,11 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
 level_option = click.option(
     "--fail-on", type=click.Choice(LEVELS), help="Exit with 1 at a finding of this level or above."
 )
+level_or_lead_option = click.option(
+    "--fail-on",
+    type=click.Choice((*LEVELS, LEAD)),
+    help="Exit with 1 at a finding of this level or above, or at any undecided lead (lead).",
+)
 level_or_bypass_option = click.option(
     "--fail-on",
     type=click.Choice((*LEVELS, BYPASS, LEAD)),

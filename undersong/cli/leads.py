@@ -58,7 +58,7 @@ def command(path: Path, group_by: str | None, as_json: bool) -> None:
     else:
         command = f"`undersong leads {shlex.quote(str(path))} --json` prints all"
         rest = f"{path / LEADS} has all" if is_report else command
-        echo(_work_lines(ranked, path, rest, is_report) if ranked.is_work else _lines(ranked.leads, rest))
+        echo(_work_lines(ranked, path, rest, is_report) if ranked.is_work else lead_lines(ranked.leads, rest))
         echo(group_lines(ranked.shares, group_by) if group_by else ())
     raise SystemExit(ranked.code)
 
@@ -125,7 +125,8 @@ def _work_lines(ranked: RankedAgents, path: Path, rest: str, is_report: bool) ->
     yield f"{counted(len(ranked.leads), 'speaker')} counted all the same: {rest}."
 
 
-def _lines(leads: Sequence[Lead], rest: str) -> Iterator[str]:
+def lead_lines(leads: Sequence[Lead], rest: str) -> Iterator[str]:
+    """Those that a person is shown, each with its reason and strongest sentence; ``rest`` says what has all of them."""
     from undersong.patterns.leads import shown_leads
     from undersong.report.escape import own_name
     from undersong.report.headline import words

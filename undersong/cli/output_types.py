@@ -281,6 +281,12 @@ class EmergingLine(TypedDict):
     emerging: Emerging
 
 
+class LeadLine(TypedDict):
+    """Where a person may look, which accuses nobody."""
+
+    lead: Lead
+
+
 class RetractedLine(TypedDict):
     """A finding that was printed and no longer holds."""
 

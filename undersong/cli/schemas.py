@@ -60,10 +60,10 @@ def output_schemas() -> tuple[OutputSchema, ...]:
     from undersong.report.schemas import FILES, OutputSchema
     from undersong.stores.transfer import ExportRecord
 
-    warning = printed.EmergingLine
-    others = (warning, printed.RetractedLine, printed.ConstraintLine)
+    beside = (printed.EmergingLine, printed.LeadLine)
+    others = (*beside, printed.RetractedLine, printed.ConstraintLine)
     answer = (LedgerEntry,)
-    live = "a finding, an early warning, a hard constraint, or what no longer holds"
+    live = "a finding, an early warning, a lead, a hard constraint, or what no longer holds"
     commands = (
         OutputSchema("scan", Row, lines=True, what="a message with free signals and its route"),
         OutputSchema("evaluate", Row, lines=True, what="the same with scores"),
@@ -75,7 +75,7 @@ def output_schemas() -> tuple[OutputSchema, ...]:
         OutputSchema("claims --hook", printed.HookAnswer, lines=False, what="the answer to a hook of Claude Code"),
         OutputSchema("leads --json", Lead, lines=True, what="a lead"),
         OutputSchema("leads --group-by --json", GroupShare, lines=True, what="a value of the key"),
-        OutputSchema("sweep --json", Finding, lines=True, what="a finding or an early warning", others=(warning,)),
+        OutputSchema("sweep --json", Finding, lines=True, what="a finding, an early warning or a lead", others=beside),
         OutputSchema("agents --json", printed.AgentLine, lines=True, what="an agent of a store"),
         OutputSchema("agent --json", printed.AgentPage, lines=False, what="an agent over its whole history"),
         OutputSchema("plan --json", AuditPlan, lines=False, what="tokens and cost before anything is spent"),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from undersong.cli.gates import confidence_option, level_option
+from undersong.cli.gates import LEAD, confidence_option, level_or_lead_option
 from undersong.cli.help import SectionedCommand, examples
 from undersong.cli.options import (
     DEFAULT_STORE,
     LEDGER,
+    echo,
     existing_store,
     failing,
     folder_rules,
@@ -26,8 +28,9 @@ from undersong.cli.options import (
 from undersong.core.sanitize import one_line, visible
 from undersong.core.text import counted
 from undersong.errors import JudgeError, UsageError
-from undersong.models import Emerging, Finding, encode
-from undersong.stores.protocol import Store
+from undersong.models import Emerging, Finding, Lead, encode
+from undersong.stores.addresses import without_password
+from undersong.stores.protocol import JudgeEntry, Store
 
 if TYPE_CHECKING:
     from undersong.judges.limits import RunLimits
@@ -67,8 +70,9 @@ _LEAST = click.IntRange(1)
 @seeded_chance_options
 @prevalence_option
 @processes_option
-@click.option("--json", "as_json", is_flag=True, help="Print each new finding as one JSON line.")
-@level_option
+@click.option("--leads/--no-leads", "with_leads", default=True, show_default=True, help="Also rank leads over all.")
+@click.option("--json", "as_json", is_flag=True, help="Print each new finding, and each lead shown, as one JSON line.")
+@level_or_lead_option
 @confidence_option
 def command(
     store: str,
@@ -82,6 +86,7 @@ def command(
     read_sequences: bool,
     reader: str | None,
     terms: RunLimits,
+    with_leads: bool,
     **chosen: Any,
 ) -> None:
     """Search the histories of all agents with enough scores, across conversations and months.
@@ -89,11 +94,15 @@ def command(
     Only agents that changed since the last sweep are read, and a rule that changed reads all of them again. New
     findings are printed; what was found before is not said twice. Where their texts are in the store, an LLM
     judge reads the whole sequence of each new or grown finding, once: that decides its confidence, and takes money.
+
+    Without any key all agents of the store are ranked, too, by the scores that are there: those to look at first are
+    printed each time, what somebody decided on last, and are what `undersong serve` and `undersong review` list.
     """
     from undersong.cli.summary import outcome_lines
     from undersong.patterns.catalog import all_rules, load_rules
     from undersong.pipeline.finding_reader import FindingReader, stored_texts
     from undersong.pipeline.history_sweep import chosen_judge, sweep
+    from undersong.report.gated_leads import is_open
     from undersong.report.order import is_faint
 
     rules = load_rules(folder_rules(folder), names)
@@ -107,7 +116,7 @@ def command(
             texts = stored_texts(opened_store)
             reads = FindingReader(reading_judge, texts, rules, prevalence) if reading_judge else None
             done = sweep(opened_store, rules, entry.judge_hash, reader=reads, **chosen)
-        leads = sum(lead.above_cut for lead in opened_store.leads()) if opened_store.keeps_reviews else 0
+        ranked = _ranked(opened_store, entry) if with_leads else ()
     faint = [finding for finding in done.new_findings if is_faint(finding)]
     for finding in done.new_findings:
         if as_json or finding not in faint:
@@ -120,17 +129,45 @@ def command(
     parts = [counted(done.agents, "agent"), counted(done.rows, "row"), counted(len(done.new_findings), "new finding")]
     parts += [f"{len(done.retracted)} that no longer hold"] if done.retracted else []
     click.echo(f"swept {', '.join(parts)}", err=as_json)
-    if leads:
-        where = "a sweep reads scores and looks for none; `undersong serve` lists them"
-        click.echo(f"{counted(leads, 'lead')} of audits and monitors in this store; {where}", err=True)
+    if done.agents and done.rows < entry.rows:
+        why = f"of agents without {counted(chosen['least'], 'scored message')}, or unchanged since the last sweep"
+        click.echo(f"{counted(entry.rows - done.rows, 'row')} in the store not read again: {why}", err=True)
     if not done.agents:
         asked = f"no agent with at least {counted(chosen['least'], 'scored message')}"
         unchanged = f"{asked} has changed since the last sweep; --again reads all"
         click.echo(asked if chosen["again"] else unchanged, err=True)
     for line in (*outcome_lines(done.outcomes), *(reads.lines() if reads else ())):
         click.echo(visible(line), err=True)
+    _show_leads(ranked, entry, store, as_json=as_json)
     failed = JUDGE_FAILED if reads and reads.failure else 0
+    if fail_on == LEAD:
+        raise SystemExit(failed or int(any(lead.above_cut and is_open(lead) for lead in ranked)))
     raise SystemExit(failed or failing(done.new_findings, fail_on, fail_confidence))
+
+
+def _ranked(store: Store, judge: JudgeEntry) -> Sequence[Lead]:
+    """The leads over all that the store has; () where it keeps none, or has too many rows."""
+    from undersong.pipeline.history_leads import MOST, history_leads, leads_of_talk
+
+    if not store.keeps_reviews:
+        return ()
+    if judge.rows > MOST:
+        click.echo(f"leads not ranked: {judge.rows:,} rows are more than the {MOST:,} that are compared", err=True)
+        return ()
+    return leads_of_talk(store, history_leads(store, judge.judge_hash))
+
+
+def _show_leads(leads: Sequence[Lead], judge: JudgeEntry, store: str, *, as_json: bool) -> None:
+    """Where to look first in all histories: those that a person is shown, or a JSON line for each of them."""
+    from undersong.cli.leads import lead_lines
+    from undersong.patterns.leads import shown_leads
+
+    if as_json:
+        for lead in shown_leads(leads):
+            click.echo(json.dumps({"lead": msgspec.to_builtins(lead)}))
+    elif leads:
+        click.echo(f"\nLeads over all {counted(judge.rows, 'message')} of the store, no accusation and no finding:")
+        echo(lead_lines(leads, f"`undersong serve {shlex.quote(without_password(store))}` lists all"))
 
 
 @contextmanager

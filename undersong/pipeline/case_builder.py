@@ -182,7 +182,7 @@ def _messages(places: Iterable[tuple[str, str]], store: ConversationSource) -> d
 
 
 def quoted_leads(
-    leads: Sequence[Lead], rows: Iterable[Row], store: Store, reviews: Sequence[Review] = ()
+    leads: Sequence[Lead], rows: Iterable[Row], store: ConversationSource, reviews: Sequence[Review] = ()
 ) -> tuple[Lead, ...]:
     """The leads, with what people decided of them, those that are shown with verbatim quotes of their messages."""
     texts = {place: message.text for place, message in _messages(reviewed_places(leads, reviews), store).items()}
