@@ -14,7 +14,7 @@ from undersong.rows.corpus_scales import null_bands_of, ranks_of
 from undersong.stores.protocol import Store
 from undersong.verdict.session_score import AGENT_LOGS
 
-MOST = 500_000  # rows that are ranked together; each takes some five kilobytes while they are
+MOST = 500_000  # rows that are ranked together; each takes some four kilobytes while they are
 
 
 def history_leads(store: Store, judge_hash: str) -> tuple[Lead, ...]:
@@ -28,8 +28,8 @@ def history_leads(store: Store, judge_hash: str) -> tuple[Lead, ...]:
     rows = list(_rows(store, judge_hash))
     ranks = ranks_of(rows)
     rows = [ranks.of(row) for row in rows]
-    given = {name for row in rows for name in row.signals} - stance_signals()
-    counted = leads_of(rows, store.findings(), null_bands_of(rows, given))
+    names = {name for row in rows for name in row.signals} - stance_signals()
+    counted = leads_of(rows, store.findings(), null_bands_of(rows, names))
     texts = _StoredTexts(store)
     leads = quoted_leads(ranked_leads([*exact, *counted]), rows, texts, tuple(store.reviews()))
     store.put_leads(_conversations(store), leads)
