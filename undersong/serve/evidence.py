@@ -12,7 +12,7 @@ from undersong.core.text import counted
 from undersong.models import Evaluation, Finding, Message, Review, ReviewStanding, TraitScores
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
-from undersong.report.escape import moment, own_name, period
+from undersong.report.escape import moment, own_name
 from undersong.report.finding_view import RuleWords, why_words
 from undersong.report.narrative import certainty_words, outcome_words
 from undersong.report.opening import finding_point
@@ -134,9 +134,12 @@ class Evidence:
     def when(self) -> str:
         """From when to when, "" where its messages have no time; of one day the day is said once."""
         first, last = self.finding.start, self.finding.end
-        if first is None or last is None or first.date() != last.date() or first == last:
-            return period(first, last) if first and last else ""
-        return f"{moment(first, zone=False)} – {moment(last).split(maxsplit=1)[1]}"
+        if first is None or last is None or first == last:
+            return moment(last) if last else ""
+        until = moment(last)
+        if first.date() == last.date():
+            until = until.split(maxsplit=1)[1]
+        return f"{moment(first, zone=first.utcoffset() != last.utcoffset())} – {until}"
 
     @property
     def rests_on(self) -> str:

@@ -30,6 +30,7 @@ CREATE INDEX findings_rowid ON findings (rowid);
 CREATE INDEX findings_confidence ON findings ((coalesce(-confidence, 1)), id);
 CREATE INDEX findings_level ON findings ((-level), (coalesce(-confidence, 1)), id);
 CREATE INDEX findings_ended ON findings ((coalesce(-ended, 1)), id);
+CREATE INDEX agents_name ON agents (agent);
 CREATE INDEX claims_decisive ON claims (decisive, conversation, position, id);
 CREATE TABLE cited (finding label NOT NULL, conversation label NOT NULL, message label NOT NULL, PRIMARY KEY (conversation, message, finding));
 CREATE INDEX cited_finding ON cited (finding);
