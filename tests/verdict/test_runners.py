@@ -9,10 +9,12 @@ import pytest
 import yaml
 
 from tests.verdict.test_fragments import PROMISES
+from undersong.models import Message, ToolCall, ToolResult
+from undersong.verdict.tool_outcomes import outcome
 
-RUNNERS: list[dict[str, str]] = yaml.safe_load(
-    (Path(__file__).parent / "runners" / "runners.yaml").read_text(encoding="utf-8")
-)
+FOLDER = Path(__file__).parent / "runners"
+RUNNERS: list[dict[str, str]] = yaml.load((FOLDER / "runners.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
+SCREENS: list[dict[str, Any]] = yaml.load((FOLDER / "screens.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 STATES = {"passes": "backed", "fails": "contradicted", "earlier": "unsupported"}
 CASES = [(runner, when) for runner in RUNNERS for when in STATES]
 
@@ -39,6 +41,24 @@ def test_the_words_of_a_runner_back_or_contradict_a_claim(runner: dict[str, str]
     states, points = state_of(runner, when, tmp_path)
     assert states == {STATES[when]}
     assert points is (when == "fails")
+
+
+def read(command: str, screen: str) -> str:
+    """What a screen says of the tests, where no flag says that they failed."""
+    call = ToolCall(id="1", name="Bash", input={"command": command})
+    message = Message(id="m", conversation="c", position=1, author="tool", role="tool", text=screen)
+    result = outcome(message, ToolResult(text=screen, call_id="1", is_error=False), call, 0)
+    return "failed" if "tests" in result.failed_kinds else "passed" if "tests" in result.passed_kinds else "unknown"
+
+
+@pytest.mark.parametrize("runner", SCREENS, ids=lambda runner: runner["runner"])
+def test_a_screen_of_a_runner_is_read_rightly_or_not_at_all(runner: dict[str, Any]) -> None:
+    command = runner["command"]
+    for screen in runner["screens"]:
+        hidden = command if "|" in command else f"{command} 2>&1 | tail -n 40"
+        assert (screen["text"], read(hidden, screen["text"])) == (screen["text"], screen["state"])
+        if screen["state"] != "failed" and "Fatal error" not in screen["text"]:
+            assert (screen["text"], read(command, screen["text"])) == (screen["text"], screen["state"])
 
 
 def test_the_runners_are_many() -> None:

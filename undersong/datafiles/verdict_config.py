@@ -167,6 +167,8 @@ class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     subagents: frozenset[str]
     kinds_of_tools: dict[str, tuple[Literal["tests", "build", "lint"], ...]]
     not_run: tuple[str, ...]
+    nothing_ran: tuple[str, ...]
+    cut_short: tuple[str, ...]
     with_hooks: str
     commits: str
     hook_kinds: dict[Literal["tests", "build", "types"], str]

@@ -29,7 +29,16 @@ from undersong.verdict.shell import (
 OutcomeState = Literal["failed", "passed", "unknown"]
 CallFamily = Literal["check", "remote", "edit", "call", "look"]
 OutcomePattern = Literal[
-    "failed_check", "failed_call", "broke", "refused", "refusing", "passed_check", "not_run", "errs"
+    "failed_check",
+    "failed_call",
+    "broke",
+    "refused",
+    "refusing",
+    "passed_check",
+    "not_run",
+    "nothing_ran",
+    "cut_short",
+    "errs",
 ]
 START = 400  # characters at the start of a result where a refusal stands
 HTTP_ERRORS = range(400, 600)
@@ -89,7 +98,8 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
     parts = shell_parts(command) if command else ()
     masked = _masked(parts, family)
     state, line = _state(result, family, bool(command), masked=masked, handled=any(part.handled for part in parts))
-    if state == "unknown" and family == "check" and _is_filtered_clean(parts, result):
+    open_to_silence = not line or any(part.lets_failures_through for part in parts)
+    if state == "unknown" and family == "check" and open_to_silence and _is_filtered_clean(parts, result):
         state = "passed"
     start, end = _place(message.text, line, offset, len(result.text))
     before, after = (False, False) if _scratch().search(command) else _changes(parts)
@@ -275,6 +285,8 @@ def _state(
     match = outcome_pattern("failed_check").search(inner)
     if match and family in ("check", "call"):
         return "failed", match[0]
+    if family == "check" and (nothing := _says_nothing(inner)):
+        return "unknown", nothing[0]
     if family == "call" and (refused := _refused_whatever(inner)):
         return "failed", refused
     code = _exit_code(answer, text)
@@ -287,6 +299,14 @@ def _state(
         return _state_of_check(result, inner, command=command, masked=masked)
     silent = handled or (masked and command) or (command and result.is_error is False)
     return _state_of_call(result, inner, family, speaks=not silent)
+
+
+def _says_nothing(inner: str) -> re.Match[str] | None:
+    """The line of a run of tests that was stopped, or in which none was run; its exit code says nothing of the code."""
+    stopped = outcome_pattern("cut_short").search(inner)
+    if stopped or outcome_pattern("passed_check").search(inner):
+        return stopped
+    return outcome_pattern("nothing_ran").search(inner)
 
 
 def _refused_whatever(inner: str) -> str:
