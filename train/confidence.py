@@ -232,10 +232,12 @@ def main() -> None:
     parser.add_argument("--set", type=Path, default=Path("bench/talks/dev"))
     default = os.environ.get("UNDERSONG_DATA")
     parser.add_argument("--data", type=Path, default=default, required=default is None, help="labelled data")
+    parser.add_argument("--reader", action="append", default=[], help="a judge whose answers sequences.jsonl holds")
     arguments = parser.parse_args()
     counts = counted(arguments.set)
     lines = ["readings:", f"  planted: {counts.planted}", f"  innocent: {counts.innocent}"]
     lines += [f"  {name}: {list(getattr(counts, name))}  # with certainty 1, 2, 3, 4" for name in ("right", "wrong")]
+    lines += [f"  readers: {json.dumps(arguments.reader)}"] if arguments.reader else []
     talks, posts = of_talks(arguments.set, MORE), of_posts(arguments.data)
     by_indicators = fitted(joined(talks, posts), OF_TALK, offsets=False)
     worlds = of_worlds(score_worlds(arguments.data))

@@ -16,7 +16,7 @@ from tests.verdict.test_fragments import PROMISES
 from undersong.models import Case, Finding, Message, Moment, Quote, Row, SessionVerdict
 from undersong.patterns.significance.confidence import reference_figures
 from undersong.report.narrative import certainty_words
-from undersong.report.opening import more_words, points_of
+from undersong.report.opening import finding_state, more_words, points_of
 from undersong.report.opening_choice import places_with_findings
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_title import look_title
@@ -30,15 +30,29 @@ def a_finding(**changes: object) -> Finding:
     return msgspec.structs.replace(case.findings[0], **changes)
 
 
+READ = {"confidence": 0.987, "reading": "r1", "judges": ("file:answers",)}
+
+
 @pytest.mark.parametrize("certainty", [2, 3, 4])
-def test_of_a_reading_the_counts_are_told_and_no_share_of_a_hundred(certainty: int) -> None:
-    finding = a_finding(confidence=0.987, measures={"certainty": float(certainty), "prevalence": 0.2})
+def test_how_often_a_reader_is_right_is_said_of_the_readers_that_were_measured_alone(certainty: int) -> None:
+    finding = a_finding(**READ, measures={"certainty": float(certainty), "prevalence": 0.2})
     counts = reference_figures().readings
     words = sure_words(finding)
-    assert words.startswith("very likely: ")
-    assert "conversations that we wrote" in words
-    assert str(counts.times(certainty)) in words or (counts.times(certainty) == 1 and "the one reading" in words)
-    assert not re.search(r"of 100 such|98|99", words + "; ".join(certainty_words(finding)))
+    assert words == (f"the reader's own certainty is {certainty} of 4; how often this reader is right was not measured")
+    assert f"right in {counts.right[certainty - 1]} of {counts.times(certainty)}" in certainty_words(finding)[0]
+    assert not re.search(r"likely|98|99", words + "; ".join(certainty_words(finding)))
+    assert finding_state(finding) == "finding"
+    measured = msgspec.structs.replace(counts, readers=("file:answers",))
+    least = {2: ".21", 3: ".80", 4: ".86"}[certainty]
+    share = f"{counts.right[certainty - 1]} of {counts.times(certainty)}"
+    assert f"very likely: {share} readings this sure by this reader (at least {least})" in sure_words(finding, measured)
+    assert "not measured" in sure_words(msgspec.structs.replace(finding, judges=("file:answers", "other")), measured)
+
+
+def test_a_finding_of_rules_that_a_reader_names_too_is_as_sure_as_that_reader() -> None:
+    words = sure_words(a_finding(**READ, measures={}))
+    assert "names it, too" in words
+    assert "this reader is right was not measured" in words
 
 
 def test_a_certainty_that_was_never_given_was_not_measured() -> None:

@@ -20,7 +20,7 @@ from undersong.models import (
 )
 from undersong.models.finding import OWN_RULE
 from undersong.report.sequence_words import any_sequence_read, reading_words, sequence_gaps
-from undersong.report.sureness import tenths_words
+from undersong.report.sureness import sure_words, tenths_words
 from undersong.routing.budget import at_most
 from undersong.rows.corpus_scales import signals_above_null
 
@@ -441,7 +441,8 @@ def _confidence_words(finding: Finding) -> str:
     if finding.confidence is None:
         whose = " for a rule of your own" if OWN_RULE in finding.notes else ""
         return f"a lead: how often such a finding is true was not measured{whose}"
-    words = f"confidence {finding.confidence:.1f}: {tenths_words(finding.confidence)}"
+    shown = sure_words(finding) if finding.reading else tenths_words(finding.confidence)
+    words = f"confidence {finding.confidence:.1f}: {shown}"
     return f"a lead, {words}" if finding.is_lead else words
 
 

@@ -47,7 +47,7 @@ from undersong.report.opening_sentences import sentences
 from undersong.report.opening_turns import heaviest_first, labelled, turn_sentence
 from undersong.report.opening_work import bypass_points, claim_points, failure_points, is_pasted
 from undersong.report.order import is_faint, order_findings, order_sessions
-from undersong.report.sureness import sure_words
+from undersong.report.sureness import is_unmeasured_reading, sure_words
 
 SURE = 0.8  # confidence from which on a finding counts as sure
 SUPPORT = 3  # messages without which a sequence is no more than a finding: two can be a question and its answer
@@ -185,11 +185,11 @@ def finding_point(finding: Finding, case: Case | None = None) -> Point:
 
 
 def finding_state(finding: Finding) -> State:
-    """``sure`` from a confidence of SURE on where SUPPORT messages show it, ``lead`` where it is not likely or nobody
-    measured how likely."""
+    """``sure`` from a confidence of SURE on where SUPPORT messages show it and more than an unmeasured reader says so,
+    ``lead`` where it is not likely or nobody measured how likely."""
     if finding.is_lead:
         return "lead"
-    supported = len(set(finding.message_ids)) >= SUPPORT
+    supported = len(set(finding.message_ids)) >= SUPPORT and not is_unmeasured_reading(finding)
     return "sure" if supported and (finding.confidence or 0.0) >= SURE else "finding"
 
 

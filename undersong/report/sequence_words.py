@@ -10,7 +10,7 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, Finding, SequenceReading
 from undersong.models.finding import OWN_RULE
-from undersong.report.sureness import counts_words
+from undersong.report.sureness import is_unmeasured_reading, others_words, sure_words
 
 
 def reading_options(parameters: Mapping[str, Any]) -> str:
@@ -79,12 +79,14 @@ def any_sequence_read(case: Case) -> bool:
 
 def reading_words(finding: Finding) -> str:
     """How sure a finding is that rests on a reading of the sequence."""
-    certainty = f"certainty {finding.measures['certainty']:.0f} of 4"
+    certainty = round(finding.measures["certainty"])
     what = "two conversations side by side" if finding.compares else "the sequence"
-    read = f"{', '.join(finding.judges)} read {what} and named it with {certainty}"
+    read = f"{', '.join(finding.judges)} read {what} and named it with certainty {certainty} of 4"
     if OWN_RULE in finding.notes:
         return f"{read}; how often that is right was not measured for a rule of your own"
     if finding.confidence is None:
         return f"{read}; how often that is right was not measured"
-    share = f"{100 * finding.measures.get('prevalence', 0):.2g} of 100 speakers"
-    return f"{read}; {counts_words(round(finding.measures['certainty']))}, where {share} are assumed to show a shape"
+    share = f"where {100 * finding.measures.get('prevalence', 0):.2g} of 100 speakers are assumed to show a shape"
+    if is_unmeasured_reading(finding):
+        return f"{read}; how often this reader is right was not measured; {others_words(certainty)}, {share}"
+    return f"{read}; {sure_words(finding)}, {share}"

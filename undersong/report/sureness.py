@@ -4,18 +4,40 @@ from __future__ import annotations
 
 from undersong.models import Finding
 from undersong.models.finding import OWN_RULE
-from undersong.patterns.significance.confidence import reference_figures
+from undersong.patterns.significance.confidence import ReadingCounts, reference_figures
 from undersong.report.opening_sentences import sentences
+from undersong.report.review_figures import wilson
 
 
-def sure_words(finding: Finding) -> str:
-    """``very likely: all 24 readings this sure were right in conversations that we wrote``."""
+def sure_words(finding: Finding, counts: ReadingCounts | None = None) -> str:
+    """``the reader's own certainty is 4 of 4; how often this reader is right was not measured``.
+
+    ``counts`` are of the readers that were measured; None: those that ship.
+    """
+    how_sure = sentences().how_sure
     if OWN_RULE in finding.notes:
-        return sentences().how_sure["own_rule"]
-    if finding.confidence is None:
-        return sentences().how_sure["unmeasured"]
-    shown = counts_words(round(finding.measures["certainty"])) if finding.is_read else tenths_words(finding.confidence)
-    return f"{likelihood(finding.confidence)}: {shown}"
+        return how_sure["own_rule"]
+    if finding.confidence is None and not finding.is_read:
+        return how_sure["unmeasured"]
+    if finding.is_read:
+        return _reader_words(finding, counts or reference_figures().readings)
+    return (
+        how_sure["read_too"] if finding.reading else short_sure_words(finding) + f": {tenths_words(finding.confidence)}"
+    )
+
+
+def short_sure_words(finding: Finding) -> str:
+    """``likely``, or the reader's own certainty where nobody measured how often that reader is right."""
+    if is_unmeasured_reading(finding):
+        certainty = f"certainty {finding.measures['certainty']:.0f} of 4, " if finding.is_read else ""
+        return f"{certainty}a reader that was not measured"
+    return "how sure is not known" if finding.confidence is None else likelihood(finding.confidence)
+
+
+def is_unmeasured_reading(finding: Finding, counts: ReadingCounts | None = None) -> bool:
+    """Whether it is as sure as a reader says, of which nobody measured how often it is right."""
+    counts = counts or reference_figures().readings
+    return (finding.is_read or finding.reading is not None) and not counts.measured(finding)
 
 
 def likelihood(confidence: float) -> str:
@@ -23,16 +45,26 @@ def likelihood(confidence: float) -> str:
     return next(each.word for each in sentences().sure if confidence >= each.least)
 
 
-def counts_words(certainty: int) -> str:
-    """How often readings with this certainty (1 to 4) were right in the reference conversations."""
+def _reader_words(finding: Finding, counts: ReadingCounts) -> str:
+    how_sure, certainty = sentences().how_sure, round(finding.measures["certainty"])
+    if is_unmeasured_reading(finding, counts) or finding.confidence is None:
+        return how_sure["read_unmeasured"].format(certainty=certainty)
+    likely = likelihood(finding.confidence)
+    return how_sure["read_measured"].format(likely=likely, **_share_right(certainty, counts))
+
+
+def others_words(certainty: int) -> str:
+    """How often the readers of the reference conversations were right with this certainty (1 to 4), "" if never so."""
     counts = reference_figures().readings
-    times, right = counts.times(certainty), counts.right[certainty - 1]
-    how_sure = sentences().how_sure
-    if not times:
-        return how_sure["unmeasured"]
-    if right < times:
-        return how_sure["read_some"].format(right=right, times=times)
-    return how_sure["read_all" if times > 1 else "read_one"].format(times=times)
+    return (
+        sentences().how_sure["read_others"].format(**_share_right(certainty, counts)) if counts.times(certainty) else ""
+    )
+
+
+def _share_right(certainty: int, counts: ReadingCounts) -> dict[str, str]:
+    right, times = counts.right[certainty - 1], counts.times(certainty)
+    least = wilson(right / times, times)[0]
+    return {"right": str(right), "times": str(times), "least": f"{least:.2f}".removeprefix("0")}
 
 
 def tenths_words(confidence: float) -> str:

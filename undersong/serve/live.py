@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 from undersong.core.sanitize import one_line
 from undersong.errors import StoreError
 from undersong.report.escape import own_name
-from undersong.report.sureness import likelihood
+from undersong.report.sureness import short_sure_words
 from undersong.serve.library import Library
 from undersong.serve.problems import ProblemError
 from undersong.serve.rendering import address
@@ -117,7 +117,7 @@ class _Look:
             return None
         home = finding.conversations[0] if finding.conversations else ""
         whom = f" → {own_name(finding.target, home)}" if finding.target else ""
-        sure = "how sure is not known" if finding.confidence is None else likelihood(finding.confidence)
+        sure = short_sure_words(finding)
         text = one_line(f"{finding.title}: {own_name(finding.agent, home)}{whom}", 160)
         return {"text": text, "level": finding.level, "sure": sure, "href": address("/findings", name), "new": new}
 

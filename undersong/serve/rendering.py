@@ -20,7 +20,7 @@ from undersong.report.opening_sentences import sentences
 from undersong.report.render.pages import TEMPLATES as REPORT_TEMPLATES
 from undersong.report.render.pages import own_text
 from undersong.report.render.template_cache import TemplateCache
-from undersong.report.sureness import likelihood, sure_words
+from undersong.report.sureness import short_sure_words, sure_words
 
 HERE = Path(__file__).parent
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
@@ -63,7 +63,7 @@ def environment() -> jinja2.Environment:
         "turn": turn_number,
     }
     functions = (
-        address, counted, escape.own_name, escape.period, likelihood, mechanism_name, static_address, sure_words,
+        address, counted, escape.own_name, escape.period, mechanism_name, short_sure_words, static_address, sure_words,
         json_text,
     )  # fmt: skip
     made.globals |= {function.__name__: function for function in functions}

@@ -28,13 +28,19 @@ class ReadingCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """What a reader of sequences said of the speakers of the reference conversations.
 
     ``planted`` and ``innocent`` count the speakers; ``right`` and ``wrong`` how often a shape that was named with
-    certainty 1, 2, 3 and 4 was so.
+    certainty 1, 2, 3 and 4 was so. ``readers`` are the judges of which that was counted, as findings name them; of any
+    other it is not known how often it is right.
     """
 
     planted: int
     innocent: int
     right: tuple[int, int, int, int]
     wrong: tuple[int, int, int, int]
+    readers: tuple[str, ...] = ()
+
+    def measured(self, finding: Finding) -> bool:
+        """Whether a finding is the reading of judges that were all measured."""
+        return finding.is_read and bool(finding.judges) and set(finding.judges) <= set(self.readers)
 
     def times(self, certainty: int) -> int:
         """How often a shape was named with this certainty, 1 to 4."""
