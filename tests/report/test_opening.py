@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -15,11 +16,12 @@ from tests.report.conftest import build
 from tests.verdict.test_fragments import PROMISES
 from undersong.models import Case, Finding, Message, Moment, Quote, Row, SessionVerdict
 from undersong.patterns.significance.confidence import reference_figures
-from undersong.report.narrative import certainty_words
+from undersong.report.narrative import certainty_words, guns_words
 from undersong.report.opening import finding_state, more_words, points_of
 from undersong.report.opening_choice import places_with_findings
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_title import look_title
+from undersong.report.order import results
 from undersong.report.sureness import sure_words
 
 Make = Callable[..., tuple[Case, list[Row]]]
@@ -147,17 +149,19 @@ def test_of_coding_sessions_one_figure_stands_everywhere(undersong: Undersong) -
     assert figure[0] in about
 
 
-def admitted(text: str, quoted: str) -> tuple[str, ...]:
-    """The first screen of a conversation in which somebody's words are taken for an admission."""
+def admission(text: str, quoted: str, profile: Literal["coding", "companion", "messenger"]) -> Case:
+    """A conversation in which somebody's words are taken for an admission."""
     start = text.index(quoted)
     quote = Quote(message_id="m", text=quoted, start=start, end=start + len(quoted), sha256="")
     moment = Moment(
         kind="smoking_gun", code="fault_admission", title="Admission of fault", message_id="m", position=0,
         agent="mara", explanation="", basis="words", quotes=(quote,),
     )  # fmt: skip
-    session = SessionVerdict(conversation="c", score=None, psychogenic_risk=None, mechanisms=(), moments=(moment,))
+    session = SessionVerdict(
+        conversation="c", score=None, psychogenic_risk=None, mechanisms=(), moments=(moment,), profile=profile
+    )
     cited = Message(id="m", conversation="c", position=0, author="mara", agent="mara", role="participant", text=text)
-    return tuple(point.sentence for point in points_of(msgspec.structs.replace(screen(session), cited=(cited,))))
+    return msgspec.structs.replace(screen(session), cited=(cited,))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +174,20 @@ def admitted(text: str, quoted: str) -> tuple[str, ...]:
     ],
 )
 def test_what_somebody_might_think_is_no_admission(text: str, quoted: str, named: bool) -> None:
-    assert bool(admitted(text, quoted)) is named
+    assert bool(points_of(admission(text, quoted, "messenger"))) is named
+
+
+def test_who_admits_a_fault_to_others_is_a_lead_with_the_whole_message_and_no_result() -> None:
+    text = "I wrote that the order was mine. Honestly, I was wrong, or so you all say. " + "I no longer know. " * 20
+    for profile, state, quoted, results_there in (
+        ("messenger", "lead", text.strip(), 0),
+        ("coding", "finding", "Honestly, I was wrong, or so you all say.", 1),
+    ):
+        case = admission(text, "I was wrong", profile)  # type: ignore[arg-type]
+        (point,) = points_of(case)
+        assert (point.state, point.quote) == (state, quoted)
+        assert ("who is pressed" in point.sure) is (state == "lead")
+        assert len(list(results(case))) == len(guns_words(case)) == results_there
 
 
 def test_a_failed_test_does_not_contradict_that_it_builds() -> None:

@@ -240,6 +240,9 @@ def balance(claims: Iterable[LedgerClaim]) -> dict[str, int]:
     return counts
 
 
+ADMISSION = "fault_admission"
+
+
 class SessionVerdict(Record, frozen=True, kw_only=True):
     """The sovereignty score of one conversation: None until a mechanism is assessed. ``turns`` = (position, score).
 
@@ -272,6 +275,13 @@ class SessionVerdict(Record, frozen=True, kw_only=True):
     repeated: tuple[RepeatedFailure, ...] = ()
     profile: Profile = "companion"
     project: str = ""
+
+    @property
+    def guns(self) -> tuple[Moment, ...]:
+        """The smoking guns; between people or agents no admission, since who is pressed may admit what never was."""
+        between = self.profile in ("messenger", "agents")
+        guns = (each for each in self.moments if each.kind == "smoking_gun")
+        return tuple(each for each in guns if not (between and each.code == ADMISSION))
 
 
 class AgentVerdict(Record, frozen=True, kw_only=True):

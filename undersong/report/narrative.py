@@ -323,7 +323,7 @@ def unassessed_words(case: Case) -> tuple[str, ...]:
 
 def guns_words(case: Case) -> tuple[str, ...]:
     """How many turns stand under smoking guns, which neither the score nor the findings tell."""
-    guns = [each for session in case.sessions for each in session.moments if each.kind == "smoking_gun"]
+    guns = [each for session in case.sessions for each in session.guns]
     turns = len({each.message_id for each in guns})
     if not turns:
         return ()

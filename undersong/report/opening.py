@@ -11,7 +11,7 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, turns_listed
 from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment, Quote, SessionVerdict
-from undersong.models.verdict import AGAINST, AGENT_ORDERS, REQUEST, SPREADS
+from undersong.models.verdict import ADMISSION, AGAINST, AGENT_ORDERS, REQUEST, SPREADS
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
 from undersong.report.claims_view import CHECKED
@@ -50,6 +50,7 @@ from undersong.report.order import is_faint, order_findings, order_sessions
 from undersong.report.sureness import is_unmeasured_reading, sure_words
 
 SURE = 0.8  # confidence from which on a finding counts as sure
+WHOLE = 1000  # characters of a message in which somebody admits something
 SUPPORT = 3  # messages without which a sequence is no more than a finding: two can be a question and its answer
 LEADS = 3  # leads among them: they are guesses
 _TEST_FAILED = re.compile(r"--- FAIL|\bFAILED\b|AssertionError|\b\d+ (?:tests? )?failed\b|✗|✕")
@@ -76,7 +77,8 @@ def points_of(case: Case) -> tuple[Point, ...]:
         own = dated(DatedLine(point.message_id, point.speaker, point.quote), point.conversation)
         lines = tuple(dated(line, point.conversation) for line in point.lines)
         decided = point_decisions(case, point)
-        points.append(msgspec.structs.replace(point, quote=own.quote, when=own.when, lines=lines, decided=decided))
+        quote = point.quote if point.sure == sentences().how_sure[ADMISSION] else own.quote  # a confession is whole
+        points.append(msgspec.structs.replace(point, quote=quote, when=own.when, lines=lines, decided=decided))
     return tuple(points)
 
 
@@ -344,7 +346,8 @@ def _is_supposed(quote: Quote, text: str | None) -> bool:
 
 
 def _moments(case: Case) -> Iterator[Point]:
-    """Where an agent says it itself; of code nothing, since the ledger has it."""
+    """Where an agent says it itself; outside coding sessions a lead with the whole message, since who is pressed admits
+    what never was."""
     words, texts = sentences(), {(message.conversation, message.id): message.text for message in case.cited}
     for session in order_sessions(case):
         for item in session.moments:
@@ -354,17 +357,19 @@ def _moments(case: Case) -> Iterator[Point]:
                     continue
                 who = name_of(item.agent, session.conversation)
                 admitted = words.moments[item.code].format(who=who)
+                confession = item.code == ADMISSION and session.profile != "coding"
+                whole = texts.get((session.conversation, item.message_id)) if confession else None
                 yield Point(
                     kind="moment",
                     sentence=f"{sentence_start(admitted)} ({at_turn(case, session, item.position)}).",
-                    sure=words.how_sure[f"moment_{item.basis}"],
-                    quote=item.quotes[0].text,
+                    sure=words.how_sure[ADMISSION if confession else f"moment_{item.basis}"],
+                    quote=one_line(whole, WHOLE) if whole else item.quotes[0].text,
                     speaker=who,
                     conversation=session.conversation,
                     message_id=item.message_id,
                     id=item.message_id,
                     title=session_name(session),
-                    state="finding" if item.basis == "words" else "lead",
+                    state="finding" if item.basis == "words" and not confession else "lead",
                 )
 
 

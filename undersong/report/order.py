@@ -235,7 +235,7 @@ def results(case: Case) -> Iterator[Result]:
             yield SessionResult(bypass, session, _bypass_weight(bypass))
         orders = [each for each in session.moments if each.code in (ORDERS, AGENT_ORDERS)]
         yield from (SessionResult(each, session, ORDER_TO_READERS) for each in orders)
-        yield from (SessionResult(each, session, GUN) for each in session.moments if each.kind == "smoking_gun")
+        yield from (SessionResult(each, session, GUN) for each in session.guns)
 
 
 def _bypass_weight(bypass: Bypass) -> SarifLevel:

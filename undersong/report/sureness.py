@@ -17,13 +17,13 @@ def sure_words(finding: Finding, counts: ReadingCounts | None = None) -> str:
     how_sure = sentences().how_sure
     if OWN_RULE in finding.notes:
         return how_sure["own_rule"]
-    if finding.confidence is None and not finding.is_read:
-        return how_sure["unmeasured"]
     if finding.is_read:
         return _reader_words(finding, counts or reference_figures().readings)
-    return (
-        how_sure["read_too"] if finding.reading else short_sure_words(finding) + f": {tenths_words(finding.confidence)}"
-    )
+    if finding.confidence is None:
+        return how_sure["unmeasured"]
+    if finding.reading:
+        return how_sure["read_too"]
+    return f"{likelihood(finding.confidence)}: {tenths_words(finding.confidence)}"
 
 
 def short_sure_words(finding: Finding) -> str:

@@ -145,12 +145,14 @@ class ReportView:
     @property
     def guns(self) -> list[MomentView]:
         """The smoking guns of all sessions, the worst session's first, at most GUNS."""
-        return [gun for session in self.sessions for gun in session.of_kind("smoking_gun")][:GUNS]
+        return [gun for one in self.sessions for gun in one.of_kind("smoking_gun") if gun.moment in one.verdict.guns][
+            :GUNS
+        ]
 
     @property
     def all_guns(self) -> int:
         """How many there are in all sessions."""
-        return sum(each.kind == "smoking_gun" for session in self.case.sessions for each in session.moments)
+        return sum(len(session.guns) for session in self.case.sessions)
 
     @property
     def grouped(self) -> list[tuple[str, list[FindingView], list[tuple[SessionView, DeductionView]]]]:
