@@ -59,6 +59,9 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     conflicts: str
     conflict_marks: str
     picks_one: str
+    errors_of: dict[str, str]
+    run_again: str
+    last_change: str
     harness: str
 
 
@@ -73,6 +76,11 @@ class BypassConfig(SessionRules, frozen=True, kw_only=True):
     compares: str
     limits: str
     configs: str
+    narrowable: str
+    strict: str
+    leaving_lists: str
+    leaving_lines: str
+    generated: str
     leaves_out: str
     says_left_out: str
     hollow: str

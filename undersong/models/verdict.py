@@ -27,6 +27,7 @@ LedgerKind = Literal[
 ClaimState = Literal["backed", "unsupported", "contradicted", "disputed", "hedged", "withdrawn"]
 BROKEN = "another check failed, and nothing was changed since"  # reasons of claims that nothing supports
 NARROWER = "a wider run of them failed before, and only a part was run since"
+NARROWED = "the check was narrowed after it failed, and has looked at less since"
 PART = "only a part of it was run since the last change"
 SAID_SO = "the next words of the person say that it does not work"  # reasons of disputed claims
 PASTED_ERROR = "the person pasted the error of a program next"
@@ -35,7 +36,7 @@ TO_CHECK = AGAINST | {"unsupported"}  # states whose messages a report links to
 DECISIVE: tuple[ClaimState, ...] = ("contradicted", "disputed", "withdrawn", "backed", "hedged", "unsupported")
 BypassKind = Literal[
     "skipped", "deleted", "emptied", "weakened", "special_cased", "silenced", "no_verify", "reproduction_edited",
-    "changed_after_check", "part_run", "counts_differ", "suppressed",
+    "changed_after_check", "part_run", "counts_differ", "suppressed", "narrowed",
 ]  # fmt: skip
 BYPASS = "bypass"  # in place of a level, as a gate: ways round a check alone
 SUPPRESSED: BypassKind = "suppressed"  # a check that nobody saw fail

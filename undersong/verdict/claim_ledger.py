@@ -12,7 +12,7 @@ import msgspec
 from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
-from undersong.models.verdict import BROKEN, Bypass, LedgerClaim, LedgerKind
+from undersong.models.verdict import BROKEN, NARROWED, Bypass, LedgerClaim, LedgerKind
 from undersong.verdict.admissions import Retraction, admission_of, admits_call, retractions, thoughts_against
 from undersong.verdict.check_claims import (
     NEVER,
@@ -27,9 +27,12 @@ from undersong.verdict.check_claims import (
     of_kinds,
     rule_on,
 )
+from undersong.verdict.claimed_runs import missing_run
 from undersong.verdict.claims import Claim, is_whole, sentence
 from undersong.verdict.named_files import named_files, untouched
+from undersong.verdict.narrowed_checks import Narrowing, is_narrowed, narrowings
 from undersong.verdict.objections import SAID, Objection, objections
+from undersong.verdict.shell import CheckKind
 from undersong.verdict.tool_outcomes import ToolOutcome
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
 
@@ -39,6 +42,8 @@ RUNS_BACK = 2  # requests before the claim's own in which a call may have done w
 _CUT = re.compile(r"[.;:!?\n]|,\s|\s[–—-]\s")
 _HOW_DONE = re.compile(r"[ ](?:inline|via|by|in|with|through|at|on|per|when|for|as|\w+ly)\b", re.IGNORECASE)
 _BOTH = re.compile(r"\bboth\b", re.IGNORECASE)
+_TESTS = re.compile(r"\b(?:tests?|suite|specs?)\b", re.IGNORECASE)
+_FAULTY: tuple[CheckKind, ...] = ("types", "lint", "tests")
 _EDGES = " *_`\"'#|-–—>:.,"
 
 
@@ -50,6 +55,7 @@ class _Session(NamedTuple):
     contradicted: Mapping[tuple[str, int], Deduction]
     disputed: Mapping[str, Objection]
     retracted: Mapping[tuple[str, LedgerKind], Quote]
+    narrowed: Sequence[Narrowing]
 
 
 def claim_ledger(
@@ -62,7 +68,8 @@ def claim_ledger(
         if each.mechanism == "false_promise" and each.quotes
     }
     disputed = dict(objections(transcript))
-    session = _Session(transcript, history, contradicted, disputed, dict(_retracted(transcript)))
+    session = _Session(transcript, history, contradicted, disputed, dict(_retracted(transcript)),
+                       tuple(narrowings(transcript, history)))  # fmt: skip
     entries: dict[tuple[str, LedgerKind, int, bool], LedgerClaim] = {}
     for turn in transcript.turns:
         for claim in turn.claims:
@@ -155,11 +162,36 @@ def _ruling(
     objection = session.disputed.get(turn.message.id)
     if objection is not None and objection.denies(kind):
         return Ruling("disputed", objection.reason), (objection.words,)
+    return _by_the_log(session, turn, claim, kind, ruling), ()
+
+
+def _by_the_log(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKind, ruling: Ruling) -> Ruling:
+    """The ruling where nobody objects: what is run next backs it, a run that is missing or looked at less does not."""
     if ruling.state == "unsupported" and (passed := _checked_next(session, turn, claim)):
-        return Ruling("backed", "a check passed right after it", passed), ()
-    if ruling.state == "unsupported" and _has_blanks(session, turn):
-        return ruling._replace(reason=f"{ruling.reason}; the log has blank turns before it"), ()
-    return ruling, ()
+        return Ruling("backed", "a check passed right after it", passed)
+    blank = _has_blanks(session, turn)
+    if not blank and (missing := _missing_run(session, turn, claim, kind)):
+        return Ruling("contradicted", f"the message says that it was run again, and {missing}")
+    if ruling.state == "backed" and is_narrowed(turn, _about(turn, claim), session.narrowed):
+        return ruling._replace(state="unsupported", reason=NARROWED)
+    if ruling.state == "unsupported" and blank:
+        return ruling._replace(reason=f"{ruling.reason}; the log has blank turns before it")
+    return ruling
+
+
+def _missing_run(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKind) -> str:
+    """What speaks against words that say that a check was run again, "" where nothing does."""
+    words = turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))]
+    kinds = claim.checks or (("tests",) if kind == "ran" and _TESTS.search(words) else ())
+    return missing_run(session.transcript, session.history, turn, claim, kinds) if kinds else ""
+
+
+def _about(turn: TranscriptTurn, claim: Claim) -> tuple[CheckKind, ...]:
+    """Which checks a claim is about: those that it names, or whose faults it says are gone; () where nobody says."""
+    if claim.checks or claim.kind != "fix":
+        return claim.checks
+    words = turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))]
+    return tuple(kind for kind in _FAULTY if pattern((ledger_config().errors_of[kind],)).search(words))
 
 
 def _has_blanks(session: _Session, turn: TranscriptTurn) -> bool:
@@ -251,11 +283,12 @@ def _was_run(placed: PlacedOutcome, kind: LedgerKind) -> bool:
 
 def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:
     earlier = session.history.before(turn.place)
-    recent = of_kinds(of_its_project(earlier, session.history.roots), kinds_of(claim))
-    passed = next((event for event in reversed(recent) if event.state(kinds_of(claim)) != "failed"), None)
+    kinds = _about(turn, claim) or kinds_of(claim)
+    recent = of_kinds(of_its_project(earlier, session.history.roots), kinds)
+    passed = next((event for event in reversed(recent) if event.state(kinds) != "failed"), None)
     if _has_contradicted(session, turn):
         return Ruling("unsupported", "another claim of the same message is contradicted", passed)
-    if passed is not None and (broken := broken_by(recent, kinds_of(claim))):
+    if passed is not None and (broken := broken_by(recent, kinds)):
         return Ruling("unsupported", BROKEN, broken)
     if passed is not None and claim.kind == "fix" and (unnamed := _untouched(session, turn, claim)):
         return Ruling("unsupported", f"nothing that the session shows touched {unnamed}")
@@ -269,7 +302,7 @@ def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:
         return _of_documents(session, turn, claim, own)
     if edits and (reason := _needs_no_check(session, turn, claim, own)):
         return Ruling("backed", reason)
-    return Ruling("unsupported", STALE if of_kinds(earlier, kinds_of(claim)) else NEVER)
+    return Ruling("unsupported", STALE if of_kinds(earlier, kinds) else NEVER)
 
 
 def _needs_no_check(session: _Session, turn: TranscriptTurn, claim: Claim, own: Sequence[PlacedOutcome]) -> str:

@@ -13,6 +13,7 @@ from undersong.models.verdict import NARROWER, SUPPRESSED, BypassKind
 from undersong.verdict.check_claims import STALE, CheckEvent, CheckHistory, Ruling, check_claims, of_kinds, since_change
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.edits import FileEdit, edits_by_command, edits_of
+from undersong.verdict.narrowed_checks import narrowings
 from undersong.verdict.shell import command_of, shell_parts
 from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn
 
@@ -33,9 +34,16 @@ FAILED_BACK = 3  # requests back in which a check may have failed
 def bypasses(transcript: Transcript, history: CheckHistory) -> tuple[Bypass, ...]:
     """What was done, in order, each kind once a turn; what a person asked for is left out."""
     items = [*_by_calls(transcript, history), *_by_claims(transcript, history), *_reproductions(transcript)]
+    others = {(item.message_id, item.path) for item in items}
+    items += [item for item in _narrowed(transcript, history) if (item.message_id, item.path) not in others]
     asked = _Requests(transcript)
     kept_items = {(item.message_id, item.kind): item for item in reversed(items) if not asked.covers(item)}
     return tuple(sorted(kept_items.values(), key=lambda item: (item.position, item.kind)))
+
+
+def _narrowed(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass]:
+    for turn, _, lines, path in narrowings(transcript, history):
+        yield _bypass(turn, "narrowed", "A check was told to look at less after it failed.", lines, path)
 
 
 def is_named(kind: BypassKind, words: str) -> bool:
