@@ -22,7 +22,7 @@ from undersong.report.opening_choice import places_with_findings
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_title import look_title
 from undersong.report.order import results
-from undersong.report.sureness import sure_words
+from undersong.report.sureness import assumed_words, sure_words
 
 Make = Callable[..., tuple[Case, list[Row]]]
 
@@ -49,6 +49,21 @@ def test_how_often_a_reader_is_right_is_said_of_the_readers_that_were_measured_a
     share = f"{counts.right[certainty - 1]} of {counts.times(certainty)}"
     assert f"very likely: {share} readings this sure by this reader (at least {least})" in sure_words(finding, measured)
     assert "not measured" in sure_words(msgspec.structs.replace(finding, judges=("file:answers", "other")), measured)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "words"),
+    [
+        ({}, ""),
+        ({"assumed_prevalence": {}}, ""),
+        ({"assumed_prevalence": {"0.01": 3}}, "0.01 is assumed (1 speaker in 100 shows a shape); --prevalence sets"),
+        ({"assumed_prevalence": {"0.2": 1}, "prevalence": 0.2}, "(1 speaker in 5 shows a shape); as this run was told"),
+        ({"assumed_prevalence": {"0.01": 1, "0.2": 1}}, "0.01 and 0.2 are assumed, by the kind of talk"),
+    ],
+)
+def test_the_share_of_speakers_that_confidence_assumes_is_said(recorded: dict[str, object], words: str) -> None:
+    assert words in assumed_words(recorded)
+    assert bool(assumed_words(recorded)) is bool(words)
 
 
 def test_a_finding_of_rules_that_a_reader_names_too_is_as_sure_as_that_reader() -> None:

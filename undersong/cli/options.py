@@ -237,7 +237,7 @@ prevalence_option = click.option(
     "--prevalence",
     type=NumberRange(0.0001, 0.9),
     metavar="SHARE",
-    help="The share of speakers that show a shape; default by profile: coding and agents .01, else .2.",
+    help="The share of speakers that show a shape; default by --profile: coding and agents .01, else .2.",
 )
 
 processes_option = click.option(

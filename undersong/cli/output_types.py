@@ -183,6 +183,7 @@ class _AuditFacts(TypedDict):
     kind_words: list[str]
     signals: dict[str, SignalBand]
     judge: JudgeNamed
+    prevalence: str
     agreement: Any
     agreement_words: list[str]
     addresses: list[str]

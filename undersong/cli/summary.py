@@ -46,6 +46,7 @@ from undersong.report.opening_choice import Point, places_with_findings
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_title import look_title
 from undersong.report.sequence_words import sequence_words
+from undersong.report.sureness import assumed_words
 from undersong.report.work_view import duration_words, work_view
 
 
@@ -81,6 +82,7 @@ def summary(
         "kind_words": list(kind_words(case)),
         "signals": {name: msgspec.structs.asdict(band) for name, band in case.signals.items()},
         "judge": {"name": case.parameters["judge"], "calibrated": case.parameters["calibrated"], "replayed": replayed},
+        "prevalence": assumed_words(case.parameters),
         "agreement": case.parameters.get("judge_agreement", {}),
         "agreement_words": list(agreement_words(case.parameters)),
         "addresses": list(address_words(case.parameters)),
@@ -375,7 +377,9 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 
 
 def _run_lines(facts: dict[str, Any]) -> Iterable[str]:
-    """Who read it and what that cost, and what went wrong."""
+    """What share of speakers is assumed to do harm, who read it and what that cost, and what went wrong."""
+    if facts["prevalence"]:
+        yield f"prevalence {facts['prevalence']}"
     read, cost = facts["states"].get("scored", 0), facts["cost_usd"]
     if facts["judge"]["replayed"]:
         yield f"judge      {facts['judge']['name']}: kept readings, no model was asked"

@@ -48,8 +48,8 @@ from undersong.pipeline.evaluate import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, open_session
 from undersong.pipeline.judged_findings import (
     CONFIDENCE_MAP,
-    USUAL_PREVALENCE,
     prevalence_by_profile,
+    prevalence_parameters,
     with_disagreement,
     with_readings,
 )
@@ -155,8 +155,7 @@ def _audited(
         parameters=parameters(options, judge, corpus, weighed)
         | judging.measurements
         | answered_by(run.rows)
-        | {"prevalence": options.prevalence}
-        | ({} if options.prevalence else {USUAL_PREVALENCE: dict(BY_PROFILE)})
+        | prevalence_parameters(options.prevalence, prevalence, findings, run.rows)
         | ({CONFIDENCE_MAP: msgspec.to_builtins(confidence_map)} if confidence_map else {})
         | ({UNREAD_SEQUENCES: unread_sequences(run.rows, sequences)} if sequences else {})
         | estimate.parameters(store, options.seed, rules)

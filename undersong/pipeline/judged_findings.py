@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
@@ -14,6 +15,8 @@ from undersong.patterns.language.inputs import inputs_by_stage, stage_inputs
 from undersong.patterns.nomination import nominate
 from undersong.patterns.readings import reading_findings
 from undersong.patterns.significance.confidence import (
+    ASSUMED_PREVALENCE,
+    BY_PROFILE,
     Prevalence,
     as_of_own_rule,
     doubted,
@@ -118,6 +121,18 @@ def prevalence_by_profile(
 ) -> dict[str, float]:
     """Agent → prevalence where none was given: that of the profile of its conversations."""
     return usual_prevalence(rows, {each.conversation: each.profile for each in sessions}, shares, named=named)
+
+
+def prevalence_parameters(
+    given_share: float | None, prevalence: Prevalence, findings: Iterable[Finding], rows: Sequence[Row]
+) -> dict[str, object]:
+    """What a case records of the prevalence: the one given, else the default of each profile, and each share that the
+    confidence of a finding assumes, with the number of its speakers."""
+    share_of = prevalence_of(prevalence, rows)
+    shares = Counter(share_of(agent) for agent in {each.agent for each in findings if each.confidence is not None})
+    assumed = {f"{share:g}": count for share, count in sorted(shares.items())}
+    usual = {} if given_share else {USUAL_PREVALENCE: dict(BY_PROFILE)}
+    return {"prevalence": given_share, ASSUMED_PREVALENCE: assumed} | usual
 
 
 def reading_facts(case: Case, rows: Sequence[Row]) -> tuple[int, Prevalence, ConfidenceMap | None]:

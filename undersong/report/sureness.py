@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from undersong.models import Finding
 from undersong.models.finding import OWN_RULE
-from undersong.patterns.significance.confidence import ReadingCounts, reference_figures
+from undersong.patterns.significance.confidence import ASSUMED_PREVALENCE, ReadingCounts, reference_figures
 from undersong.report.opening_sentences import sentences
 from undersong.report.review_figures import wilson
 
@@ -65,6 +68,18 @@ def _share_right(certainty: int, counts: ReadingCounts) -> dict[str, str]:
     right, times = counts.right[certainty - 1], counts.times(certainty)
     least = wilson(right / times, times)[0]
     return {"right": str(right), "times": str(times), "least": f"{least:.2f}".removeprefix("0")}
+
+
+def assumed_words(parameters: Mapping[str, Any]) -> str:
+    """What share of speakers the confidence of a run's findings assumes to show a shape; "" where none has one."""
+    shares = tuple(parameters.get(ASSUMED_PREVALENCE, ()))
+    if not shares:
+        return ""
+    if len(shares) > 1:
+        return f"{' and '.join(shares)} are assumed, by the kind of talk; --prevalence sets one for all"
+    one_in = f"1 speaker in {round(1 / float(shares[0]))} shows a shape"
+    why = "as this run was told" if parameters.get("prevalence") else "--prevalence sets another"
+    return f"{shares[0]} is assumed ({one_in}); {why}"
 
 
 def tenths_words(confidence: float) -> str:

@@ -20,6 +20,7 @@ from undersong.patterns.significance.finding_features import Message, finding_fe
 
 FILE = "confidence.yaml"
 PLATFORM, OWN = 0.01, 0.2  # one bad agent in a hundred on a platform, one speaker in five in a person's own export
+ASSUMED_PREVALENCE = "assumed_prevalence"  # among the parameters of a case: share → speakers of findings weighed by it
 Prevalence = float | Mapping[str, float] | None  # of every speaker; of each agent; None: what is usual by its rows
 BY_PROFILE: Mapping[str, float] = {"coding": PLATFORM, "agents": PLATFORM, "companion": OWN, "messenger": OWN}
 
