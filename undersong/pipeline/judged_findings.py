@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -125,14 +126,14 @@ def prevalence_by_profile(
 
 def prevalence_parameters(
     given_share: float | None, prevalence: Prevalence, findings: Iterable[Finding], rows: Sequence[Row]
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """What a case records of the prevalence: the one given, else the default of each profile, and each share that the
     confidence of a finding assumes, with the number of its speakers."""
     share_of = prevalence_of(prevalence, rows)
     shares = Counter(share_of(agent) for agent in {each.agent for each in findings if each.confidence is not None})
     assumed = {f"{share:g}": count for share, count in sorted(shares.items())}
-    usual = {} if given_share else {USUAL_PREVALENCE: dict(BY_PROFILE)}
-    return {"prevalence": given_share, ASSUMED_PREVALENCE: assumed} | usual
+    facts: dict[str, Any] = {"prevalence": given_share, ASSUMED_PREVALENCE: assumed}
+    return facts if given_share else facts | {USUAL_PREVALENCE: dict(BY_PROFILE)}
 
 
 def reading_facts(case: Case, rows: Sequence[Row]) -> tuple[int, Prevalence, ConfidenceMap | None]:
