@@ -7,13 +7,12 @@ finding. After the likely findings of a conversation come its others, so that it
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from undersong.models import Finding
-from undersong.stores.conversation_order import OrderedFinding, conversation_places
+from undersong.stores.conversation_order import ConversationOrder, OrderedFinding
 from undersong.stores.review_queue import Pool, candidate_of
 from undersong.stores.reviewing import CHOSEN, ReviewDraw
 from undersong.stores.sql.browsing import BrowsingStore
@@ -41,6 +40,7 @@ class StoredPool(NamedTuple):
     """The findings of a pool, and how those stand that were reviewed."""
 
     findings: Sequence[OrderedFinding]
+    order: ConversationOrder  # of these
     answered: frozenset[str]  # decided as they are now
     gone: frozenset[str]  # and a draw has come upon them so
 
@@ -66,7 +66,7 @@ class Undecided(NamedTuple):
         return [
             FindingPlace(finding.id, False, CHOSEN, conversation)
             for pool in self
-            for finding in _in_a_row(each for each in pool.findings if each.conversation == conversation)
+            for finding in pool.order.in_conversation(conversation)
             if finding.id not in pool.answered
         ]
 
@@ -76,31 +76,26 @@ class Undecided(NamedTuple):
         Those others come for their conversation, and not by a draw. What is left of conversations that somebody has
         begun to decide on comes first; what is in no conversation with a likely finding comes last, as it is drawn.
         """
-        others: defaultdict[str, list[OrderedFinding]] = defaultdict(list)
-        for finding in self.unlikely.findings:
-            others[finding.conversation].append(finding)
         answered = self.likely.answered
         begun = {each.conversation for each in self.likely.findings if each.id in answered} if answered else set[str]()
         left = {each.conversation for each in self.likely.findings if each.id not in answered} if begun else set[str]()
-        for name in sorted(begun - left):
-            yield from self._others(others.pop(name, []))
+        read = begun - left
+        for name in sorted(read):
+            yield from self._others(name)
         for conversation, places in groupby(_places(self.likely), key=lambda place: place.conversation):
             yield from (place for place in places if not place.answered)
-            yield from self._others(others.pop(conversation, []))
+            if conversation not in read:
+                yield from self._others(conversation)
         yield from (place for place in _places(self.unlikely) if not place.answered)
 
-    def _others(self, findings: Iterable[OrderedFinding]) -> Iterator[FindingPlace]:
-        for finding in _in_a_row(findings):
+    def _others(self, conversation: str) -> Iterator[FindingPlace]:
+        for finding in self.unlikely.order.in_conversation(conversation):
             if finding.id not in self.unlikely.answered:
                 yield FindingPlace(finding.id, False, CHOSEN, finding.conversation)
 
 
-def _in_a_row(findings: Iterable[OrderedFinding]) -> list[OrderedFinding]:
-    return sorted(findings, key=lambda one: (one.group, one.id))
-
-
 def _places(pool: StoredPool) -> Iterator[FindingPlace]:
-    for finding, draw in conversation_places(pool.findings, pool.gone):
+    for finding, draw in pool.order.places(pool.gone):
         yield FindingPlace(finding.id, finding.id in pool.answered, draw, finding.conversation)
 
 
@@ -110,7 +105,7 @@ class ReviewQueue:
     def __init__(self) -> None:
         self._standings: dict[tuple[str, int, int], tuple[float, Standing]] = {}
         self._findings: dict[int, OrderedFinding] = {}
-        self._pools: dict[Pool, tuple[dict[str, int], tuple[OrderedFinding, ...]]] = {}
+        self._pools: dict[Pool, tuple[dict[str, int], tuple[OrderedFinding, ...], ConversationOrder]] = {}
 
     def places(self, store: BrowsingStore, pool: Pool) -> Iterator[FindingPlace]:
         """What a draw has not come upon yet, in its order."""
@@ -125,12 +120,12 @@ class ReviewQueue:
         numbers = store.finding_versions(likely=pool == "likely")
         counts = store.review_counts()
         standings = {name: self._standing(store, name, numbers[name], counts[name]) for name in counts.keys() & numbers}
-        last, findings = self._pools.get(pool, ({}, ()))
-        if last != numbers:
-            findings = tuple(self._facts(store, numbers.values()))
-            self._pools[pool] = numbers, findings
+        if pool not in self._pools or self._pools[pool][0] != numbers:
+            made = tuple(self._facts(store, numbers.values()))
+            self._pools[pool] = numbers, made, ConversationOrder(made)
+        _, findings, order = self._pools[pool]
         answered = frozenset(name for name, one in standings.items() if one.answered)
-        return StoredPool(findings, answered, frozenset(name for name in answered if standings[name].drawn))
+        return StoredPool(findings, order, answered, frozenset(name for name in answered if standings[name].drawn))
 
     def _facts(self, store: BrowsingStore, numbers: Collection[int]) -> list[OrderedFinding]:
         """What the order depends on; it is read once of each finding."""

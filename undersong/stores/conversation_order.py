@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -35,28 +35,41 @@ class OrderedFinding(NamedTuple):
         return self.agent, self.pattern, self.target or ""
 
 
+class ConversationOrder:
+    """The findings of a pool in the order of their conversations; it is worked out once for any number of draws."""
+
+    def __init__(self, findings: Iterable[OrderedFinding], seed: int = 0) -> None:
+        members: defaultdict[str, list[OrderedFinding]] = defaultdict(list)
+        for finding in findings:
+            members[finding.conversation or finding.id].append(finding)
+        self._weights = {name: _weight(own) for name, own in members.items()}
+        names = sorted(members, key=lambda name: (clock_of(name, self._weights[name], seed), name))
+        self._members = {name: sorted(members[name], key=lambda one: (one.group, one.id)) for name in names}
+
+    def in_conversation(self, name: str) -> Sequence[OrderedFinding]:
+        """The findings of a conversation in a row."""
+        return self._members.get(name, ())
+
+    def places(self, gone: Set[str]) -> Iterator[tuple[OrderedFinding, ReviewDraw]]:
+        """The findings that are not ``gone``, in order, each with the draw of its conversation.
+
+        The probability of a draw is the weight of the conversation over the weights of all that have findings left;
+        ``pool`` is how many these are. The weight of a conversation does not change as its findings are decided.
+        """
+        names = [name for name, own in self._members.items() if any(each.id not in gone for each in own)]
+        total = math.fsum(self._weights[name] for name in names)
+        for number, name in enumerate(names):
+            share = min(1.0, self._weights[name] / total) if number < len(names) - 1 else 1.0
+            draw = ReviewDraw(drawn="conversation", propensity=share, pool=len(names) - number)
+            yield from ((each, draw) for each in self._members[name] if each.id not in gone)
+            total -= self._weights[name]
+
+
 def conversation_places(
     findings: Iterable[OrderedFinding], gone: Set[str], seed: int = 0
 ) -> Iterator[tuple[OrderedFinding, ReviewDraw]]:
-    """The findings of a pool that are not ``gone``, in order, each with the draw of its conversation.
-
-    The probability of a draw is the weight of the conversation over the weights of all that have findings left;
-    ``pool`` is how many these are. The weight of a conversation does not change as its findings are decided.
-    """
-    by_conversation: defaultdict[str, list[OrderedFinding]] = defaultdict(list)
-    for finding in findings:
-        by_conversation[finding.conversation or finding.id].append(finding)
-    weights = {name: _weight(members) for name, members in by_conversation.items()}
-    names = [name for name, members in by_conversation.items() if any(each.id not in gone for each in members)]
-    names.sort(key=lambda name: (clock_of(name, weights[name], seed), name))
-    total = math.fsum(weights[name] for name in names)
-    for number, name in enumerate(names):
-        share = min(1.0, weights[name] / total) if number < len(names) - 1 else 1.0
-        draw = ReviewDraw(drawn="conversation", propensity=share, pool=len(names) - number)
-        members = (each for each in by_conversation[name] if each.id not in gone)
-        for finding in sorted(members, key=lambda one: (one.group, one.id)):
-            yield finding, draw
-        total -= weights[name]
+    """See ``ConversationOrder.places``."""
+    return ConversationOrder(findings, seed).places(gone)
 
 
 def _weight(members: Iterable[OrderedFinding]) -> float:
