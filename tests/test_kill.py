@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ BENCH = Path(__file__).parent.parent / "bench"
 
 def test_reports_after_kills_are_equal_byte_for_byte() -> None:
     command = [sys.executable, str(BENCH / "kill.py"), "--kills", "3", "--messages", "700", "--seed", "7"]
-    ran = subprocess.run(command, capture_output=True, text=True, env={}, check=False)
+    environment = {name: value for name, value in os.environ.items() if name != "UNDERSONG_DATA"}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "3 reports equal, 0 not" in ran.stdout
 

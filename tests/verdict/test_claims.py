@@ -10,12 +10,21 @@ import yaml
 
 from tests.scan.dialogue import change, scan
 from tests.verdict.test_mechanisms import dialogue, judged
-from undersong.datafiles.verdict_config import outcomes_config
+from undersong.datafiles.verdict_config import claims_config, outcomes_config
 from undersong.datafiles.yaml_loader import RULES
 from undersong.models import Message, ToolCall, ToolResult
 from undersong.scan.phrases import load_book
 from undersong.verdict.claim_ledger import ledger_kind
-from undersong.verdict.claims import admits, claims, claims_of_text, grammar, sentences
+from undersong.verdict.claims import (
+    FLAGS,
+    _filled,
+    admits,
+    claims,
+    claims_of_text,
+    grammar,
+    possible_patterns,
+    sentences,
+)  # fmt: skip
 from undersong.verdict.tool_outcomes import outcome
 
 SAID = {
@@ -50,14 +59,19 @@ def test_what_agents_write_in_summaries_is_listed_by_its_kind(kind: str, words: 
 def test_a_sentence_that_is_not_searched_has_no_match():
     texts = {path.read_text(encoding="utf-8") for folder in SESSIONS for path in folder.glob("*.yaml")} | set(SAID)
     lines = {text[first:last] for text in texts for first, last in sentences(text)} | {words for _, words in WORDS}
-    matched = 0
+    config, matched = claims_config(), 0
+    whole = {
+        kind: re.compile("|".join(_filled(form, config) for form in forms), FLAGS)
+        for kind, forms in config.forms.items()
+    }
     for line in lines:
         lower = line.lower()
         words = re.findall(r"[a-z]+", lower)
         for form in grammar().forms:
-            found = form.shape.search(line) is not None
-            matched += found
-            assert form.may_match(lower, words) or not found, (form.kind, line)
+            spans = [match.span() for match in whole[form.kind].finditer(line)]
+            matched += bool(spans)
+            assert form.may_match(lower, words) or not spans, (form.kind, line)
+            assert [match.span() for match in form.matches(line, possible_patterns(line))] == spans, (form.kind, line)
     assert matched > 100, "too few sentences for this to say anything"
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
+import msgspec
+
+from undersong.datafiles.stored import stored
 from undersong.datafiles.verdict_config import ClaimsConfig, claims_config, mechanisms, pattern, roleplay_config
 from undersong.models import Message, Scan
+from undersong.verdict.required_words import ExpressionFilter, Needs, required_words
 from undersong.verdict.shell import CheckKind
 
 SENTENCE = 400  # characters looked at on each side for the ends of a sentence, so that one endless line stays cheap
@@ -131,16 +136,27 @@ class Claim(NamedTuple):
 
 
 class Form(NamedTuple):
-    """The pattern of a kind of claim; a sentence with none of ``words`` and ``parts``, in lower case, has no match."""
+    """The patterns of a kind of claim; a sentence with none of ``words`` and ``parts``, in lower case, has no match.
+
+    ``first`` is the place of its first pattern among those of all kinds.
+    """
 
     kind: str
+    first: int
     words: frozenset[str]
     parts: tuple[str, ...]
 
-    @property
-    def shape(self) -> re.Pattern[str]:
-        """The pattern, compiled for the first sentence that needs it: of ten, most conversations need few."""
-        return _shape(self.kind)
+    def matches(self, sentence_text: str, possible: Iterable[int]) -> Iterator[re.Match[str]]:
+        """What its patterns match as one, with ``|`` between them, of those that ``possible_patterns`` leaves."""
+        forms = claims_config().forms[self.kind]
+        shapes = [
+            _shape(forms[place - self.first]) for place in possible if self.first <= place < self.first + len(forms)
+        ]
+        position = 0
+        while candidates := [match for shape in shapes if (match := shape.search(sentence_text, position))]:
+            leftmost = min(candidates, key=re.Match.start)
+            yield leftmost
+            position = max(leftmost.end(), leftmost.start() + 1)
 
     def may_match(self, lower: str, words: Sequence[str]) -> bool:
         """Whether a sentence, in lower case and as its words, is worth a search."""
@@ -239,22 +255,37 @@ def grammar() -> Grammar:
         for past in group.past:
             words.setdefault(past, []).append(act)
     return Grammar(
-        forms=tuple(_form(kind, config) for kind in config.forms),
+        forms=tuple(map(partial(_form, config), config.forms, accumulate(map(len, config.forms.values()), initial=0))),
         acts={past: tuple(acts) for past, acts in words.items()},
         triggers=_last_words((*config.fix, *words, *config.states, *config.triggers)),
     )
 
 
-def _form(kind: str, config: ClaimsConfig) -> Form:
+def _form(config: ClaimsConfig, kind: str, first: int) -> Form:
     parts = tuple(part for part in config.parts[kind] if part != PAST)
     participles = (*config.fix, *(past for group in config.acts.values() for past in group.past))
-    return Form(kind, _last_words(participles if PAST in config.parts[kind] else ()), parts)
+    return Form(kind, first, _last_words(participles if PAST in config.parts[kind] else ()), parts)
+
+
+@cache  # of hundreds, a conversation needs a few
+def _shape(form: str) -> re.Pattern[str]:
+    return re.compile(_filled(form, claims_config()), FLAGS)
+
+
+def possible_patterns(sentence_text: str) -> list[int]:
+    """The places of the patterns that may match in a sentence: it has the words that they need."""
+    return _filter().possible(sentence_text)
 
 
 @cache
-def _shape(kind: str) -> re.Pattern[str]:
+def _filter() -> ExpressionFilter:
+    source = msgspec.json.encode(claims_config(), order="deterministic")
+    return ExpressionFilter(stored("claims-words", source, tuple[Needs, ...], _needs))
+
+
+def _needs() -> tuple[Needs, ...]:
     config = claims_config()
-    return re.compile("|".join(_filled(form, config) for form in config.forms[kind]), FLAGS)
+    return tuple(required_words(_filled(form, config)) for forms in config.forms.values() for form in forms)
 
 
 @cache
@@ -308,8 +339,10 @@ def _find_claims(text: str) -> Iterator[Claim]:
         if looked > LOOKED:
             return
         acts: list[Claim] = []
-        for kind, shape in ((form.kind, form.shape) for form in patterns.forms if form.may_match(lower, words)):
-            for match in shape.finditer(sentence_text):
+        forms = [form for form in patterns.forms if form.may_match(lower, words)]
+        possible = possible_patterns(sentence_text) if forms else []
+        for kind, form in ((form.kind, form) for form in forms):
+            for match in form.matches(sentence_text, possible):
                 if _is_said(sentence_text, match, kind, text[last : last + 1]):
                     claim = _claim(kind, match, first, text, patterns)
                     acts += [claim] if kind == "past" and not claim.passive else []

@@ -36,7 +36,7 @@ class ExpressionFilter:
         self._digit = places.setdefault(DIGIT, len(places))
         words = {place: word for word, place in places.items() if word != DIGIT}
         self._places = tuple(words)
-        self._automaton = AhoCorasick(list(words.values()), implementation=Implementation.DFA)
+        self._automaton = AhoCorasick(list(words.values()), implementation=Implementation.ContiguousNFA)
 
     def possible(self, text: str) -> list[int]:
         """The places of the expressions that may match in a text, in their order."""
