@@ -62,7 +62,7 @@ def inputs(undersong: Undersong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """A folder with what the pages speak of: an export, transcripts, posts, and a home with logs of an assistant."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
-    for name, source in (("transcripts", "openai"), ("agents", "moltbook")):
+    for name, source in (("transcripts", "openai"), ("agents", "moltbook"), ("today", "moltbook")):
         shutil.copytree(INPUTS / source, tmp_path / name)
     shutil.copytree(INPUTS / "claude-code", tmp_path / "home" / ".claude" / "projects" / "parser")
     with zipfile.ZipFile(tmp_path / "conversations.zip", "w") as archive:

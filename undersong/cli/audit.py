@@ -91,6 +91,7 @@ def _signer(ctx: click.Context, param: click.Parameter, value: str | None) -> Si
 @judge_options
 @click.option("--out", default="undersong-report", show_default=True, metavar="DIR", help="Where the report goes.")
 @click.option("--store", metavar="FILE|URL", help="The store; default: DIR.db, beside the report.")
+@click.option("--add", is_flag=True, help="Add messages to what --store has of their conversations, such as a new day.")
 @click.option("--no-store", is_flag=True, help="Keep nothing but the report; answers that were paid for are lost.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores the messages.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
@@ -227,6 +228,7 @@ def command(
         digest = write(case, rows, folder, run=times, rules=patterns, conversations=lookup, formats=formats)
         sign_report(folder, signer)
         shares = groups(case, rows, lookup, paths, group_by) if group_by else []
+        alone = _leads_alone(case, opened_store) if store else ""
     show_problems(case.problems)
     failed = gates.failures(case)
     explain = "" if no_store else f"undersong explain{_store_option(store, folder)}"
@@ -237,6 +239,8 @@ def command(
     if group_by and not as_json:
         echo(group_lines(shares, group_by))
     _send(case, otlp, as_json)
+    if alone:
+        click.echo(f"leads      {visible(alone)}", err=as_json)
     for line in gates.left_out(case):
         click.echo(f"decided    {visible(line)}", err=as_json)
     for line in failed:
@@ -250,6 +254,15 @@ def _send(case: Case, url: str | None, as_json: bool) -> None:
         from undersong.bridges.otlp_sender import send
 
         click.echo(f"otlp       {counted(send(case, url), 'event')} sent", err=as_json)
+
+
+def _leads_alone(case: Case, store: Store) -> str:
+    """That the leads rank this input alone, where the store of several runs holds more; "" where that is all."""
+    stored = store.counts()["conversations"]
+    if stored <= case.conversations or not case.leads:
+        return ""
+    here = f"rank only the {counted(case.conversations, 'conversation')} of this run; the store holds {stored:,}"
+    return f"{here}: `undersong sweep --store {shlex.quote(without_password(store.facts()['store']))}` ranks all"
 
 
 def _store_option(store: str | None, folder: Path) -> str:

@@ -258,6 +258,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         **({"dates": options.dates} if options.dates else {}),
         **({"profile": options.profile} if options.profile else {}),
         **({} if options.thinking else {"thinking": False}),
+        **({"add": True} if options.add else {}),
         "audit_sample_rate": corpus.rate,
         "chance_family": weighed.family,
         "chance_tested": weighed.tested,

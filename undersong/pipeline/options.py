@@ -42,6 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ``terms`` say what a paid judge may spend; its ledger is the store's, or the file ``ledger`` beside a server.
     ``thinking``: whether what agents wrote for themselves is read, where the source keeps it.
     ``profile``: what kind of talk the conversations are, None: by their content.
+    ``add``: messages are added to those that the store has of a conversation, instead of taking their place.
     ``effort`` None: chance, q and stability are not computed. It has its own seed, for ``weigh``.
     """
 
@@ -66,6 +67,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ledger: str | None = None
     profile: Profile | None = None
     thinking: bool = True
+    add: bool = False
 
 
 def silent(step: str, done: int, total: int) -> None:

@@ -10,6 +10,7 @@ from itertools import chain
 import msgspec
 
 from undersong.core.batches import batches
+from undersong.core.text import counted
 from undersong.errors import JudgeError
 from undersong.formats.objects import Inputs, read_inputs
 from undersong.judges.measurement import ScoreMap, mapped_row
@@ -19,6 +20,7 @@ from undersong.models.verdict import Profile
 from undersong.pipeline.evaluate import FailureTally, HistoryLookup, RoutedThread, evaluate, not_scored
 from undersong.pipeline.options import Options, Progress, chosen, matched_none
 from undersong.pipeline.partwise import CorpusRouting, ScannedPart, reads_all, routed_thread, routing_of, rows_of
+from undersong.pipeline.stored_parts import added_to_stored, messages_lost
 from undersong.routing.budget import BudgetCutoff, Census, DemandHistogram
 from undersong.routing.route import load_policy
 from undersong.rows.binary import with_event_times
@@ -34,7 +36,8 @@ class AuditCorpus(msgspec.Struct, kw_only=True):
     """What ingest and scan left in the store: the order of the conversations, what was read and what was not.
 
     ``demand`` counts what asks to be read, ``routing`` is what follows from it. ``passed_over`` counts the
-    conversations that were not chosen.
+    conversations that were not chosen. ``lost``: how many messages of a conversation left the store, since the inputs
+    do not have them.
     """
 
     conversations: list[str] = []
@@ -42,6 +45,7 @@ class AuditCorpus(msgspec.Struct, kw_only=True):
     problems: list[Problem] = []
     messages: int = 0
     passed_over: int = 0
+    lost: dict[str, int] = {}
     demand: DemandHistogram = msgspec.field(default_factory=DemandHistogram)
     routing: CorpusRouting = CorpusRouting()
 
@@ -94,6 +98,7 @@ def ingest_and_scan(
         corpus,
         options,
         forgotten,
+        store,
     )
     for batch in batches(items, SCANNED, lambda item: sum(len(message.text) for message in item.messages)):
         scanned = scan_conversations(batch, book)
@@ -105,7 +110,7 @@ def ingest_and_scan(
         progress("scan", corpus.messages, max(corpus.messages, sum(file.messages for file in corpus.inputs)))
     if corpus.passed_over and not corpus.conversations:
         raise matched_none(options, corpus.passed_over)
-    corpus.problems += part.notes()
+    corpus.problems += [*part.notes(), *_replaced(corpus)]
     corpus.demand, corpus.routing = part.demand, routing_of(part, options)
     return corpus
 
@@ -116,7 +121,11 @@ def _without_thinking(conversation: Conversation) -> Conversation:
 
 
 def _conversations(
-    items: Iterable[Conversation | Problem | InputFile], corpus: AuditCorpus, options: Options, forgotten: Forgotten
+    items: Iterable[Conversation | Problem | InputFile],
+    corpus: AuditCorpus,
+    options: Options,
+    forgotten: Forgotten,
+    store: Store,
 ) -> Iterator[Conversation]:
     """The chosen conversations; what else was read goes to the corpus."""
     for item in items:
@@ -129,6 +138,10 @@ def _conversations(
         elif chosen(item, options):
             redacted = forgotten.without(item if options.thinking else _without_thinking(item))
             corpus.problems += _emptied(item, redacted)
+            if options.add:
+                redacted = added_to_stored(redacted, store)
+            elif lost := messages_lost(redacted, store):
+                corpus.lost[item.id] = lost
             yield redacted
         else:
             corpus.passed_over += 1
@@ -173,6 +186,16 @@ def stored_rows(rows: Sequence[Sequence[Row]], store: Store, run: AuditState) ->
 def _left_out(conversation: Conversation) -> Problem:
     what = f"conversation {conversation.id} is left out: this store was told to forget it"
     return Problem(what=what, where=str(conversation.source_ref or ""), remedy="use another --store", kind="note")
+
+
+def _replaced(corpus: AuditCorpus) -> Iterator[Problem]:
+    """That messages left the store with a shorter version of their conversation, as a day of a longer talk is one."""
+    if corpus.lost:
+        messages = counted(sum(corpus.lost.values()), "message")
+        where = counted(len(corpus.lost), "conversation")
+        what = f"the store had {messages} of {where} that are not in the input, and has them no more"
+        remedy = "to add to what is stored, audit what is complete, then each new part with --add"
+        yield Problem(what=what, where=min(corpus.lost), remedy=remedy, kind="note")
 
 
 def _emptied(conversation: Conversation, redacted: Conversation) -> Iterator[Problem]:

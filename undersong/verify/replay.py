@@ -41,6 +41,8 @@ def replay_inputs(content: Content, inputs: Sequence[Path]) -> Iterator[Discrepa
     Raises NotPossibleError, once the texts are compared, where conversations have other names than in the report, as
     those without an id of their own can have after a file was renamed.
     """
+    if content.case.parameters.get("add"):
+        raise NotPossibleError("the report was made with --add: earlier messages are those of its store")
     rows = {(row.conversation, row.id): row for row in content.rows}
     verdicts = {session.conversation: session for session in content.case.sessions}
     options = options_of(content.case.parameters)
