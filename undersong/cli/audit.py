@@ -228,7 +228,7 @@ def command(
         digest = write(case, rows, folder, run=times, rules=patterns, conversations=lookup, formats=formats)
         sign_report(folder, signer)
         shares = groups(case, rows, lookup, paths, group_by) if group_by else []
-        alone = _leads_alone(case, opened_store) if store else ""
+        alone = _leads_alone(case, opened_store if store else None)
     show_problems(case.problems)
     failed = gates.failures(case)
     explain = "" if no_store else f"undersong explain{_store_option(store, folder)}"
@@ -239,12 +239,7 @@ def command(
     if group_by and not as_json:
         echo(group_lines(shares, group_by))
     _send(case, otlp, as_json)
-    if alone:
-        click.echo(f"leads      {visible(alone)}", err=as_json)
-    for line in gates.left_out(case):
-        click.echo(f"decided    {visible(line)}", err=as_json)
-    for line in failed:
-        click.echo(click.style("failed     ", fg="red") + visible(line), err=as_json)
+    _show_gates(gates, case, alone, as_json)
     raise SystemExit(exit_code(case.problems) or (GATE_FAILED if failed else 0))
 
 
@@ -256,10 +251,19 @@ def _send(case: Case, url: str | None, as_json: bool) -> None:
         click.echo(f"otlp       {counted(send(case, url), 'event')} sent", err=as_json)
 
 
-def _leads_alone(case: Case, store: Store) -> str:
+def _show_gates(gates: Gates, case: Case, alone: str, as_json: bool) -> None:
+    """What holds for all leads of the run, then each gate that did not hold, as the last lines."""
+    lines = [("leads", alone)] if alone else []
+    for name, line in (*lines, *(("decided", line) for line in gates.left_out(case))):
+        click.echo(f"{name:<11}{visible(line)}", err=as_json)
+    for line in gates.failures(case):
+        click.echo(click.style("failed     ", fg="red") + visible(line), err=as_json)
+
+
+def _leads_alone(case: Case, store: Store | None) -> str:
     """That the leads rank this input alone, where the store of several runs holds more; "" where that is all."""
-    stored = store.counts()["conversations"]
-    if stored <= case.conversations or not case.leads:
+    stored = store.counts()["conversations"] if store is not None else 0
+    if store is None or stored <= case.conversations or not case.leads:
         return ""
     here = f"rank only the {counted(case.conversations, 'conversation')} of this run; the store holds {stored:,}"
     return f"{here}: `undersong sweep --store {shlex.quote(without_password(store.facts()['store']))}` ranks all"

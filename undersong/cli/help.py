@@ -22,8 +22,8 @@ SECTIONS = {  # title → names of parameters, for every command alike; what is 
     ),
     "How sure a finding is": ("with_chance", "draws", "block", "confidence"),
     "What is written": (
-        "out", "store", "no_store", "formats", "otlp", "as_json", "redact", "masked", "names_file", "signer", "threads",
-        "text", "processes", "messages",
+        "out", "store", "add", "no_store", "formats", "otlp", "as_json", "redact", "masked", "names_file", "signer",
+        "threads", "text", "processes", "messages",
     ),
     "When to fail": ("fail_on", "fail_confidence", "fail_under", "fail_on_unassessed"),
 }  # fmt: skip

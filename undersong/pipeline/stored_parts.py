@@ -15,7 +15,11 @@ from undersong.stores.protocol import Store
 def messages_lost(conversation: Conversation, store: Store) -> int:
     """How many messages of a conversation leave a store when this version of it takes the place of the stored one."""
     stored = store.length(conversation.id)
-    return stored - len(store.messages(conversation.id, (each.id for each in conversation.messages))) if stored else 0
+    return (
+        stored - len(store.messages(conversation.id, (message.id for message in conversation.messages)))
+        if stored
+        else 0
+    )
 
 
 def added_to_stored(conversation: Conversation, store: Store) -> Conversation:
@@ -26,12 +30,14 @@ def added_to_stored(conversation: Conversation, store: Store) -> Conversation:
     """
     if not store.length(conversation.id):
         return conversation
-    stored = {each.id: each for each in _as_read(store.conversation(conversation.id)[0].messages, conversation.id)}
-    new = {each.id: each for each in _renamed(_as_read(conversation.messages, conversation.id), stored)}
-    together = [*(each for name, each in stored.items() if name not in new), *new.values()]
-    if all(each.time for each in together):
-        together.sort(key=lambda each: each.time)  # type: ignore[arg-type,return-value]
-    placed = tuple(msgspec.structs.replace(each, position=place) for place, each in enumerate(together))
+    stored = {
+        message.id: message for message in _as_read(store.conversation(conversation.id)[0].messages, conversation.id)
+    }
+    new = {message.id: message for message in _renamed(_as_read(conversation.messages, conversation.id), stored)}
+    together = [*(message for name, message in stored.items() if name not in new), *new.values()]
+    if all(message.time for message in together):
+        together.sort(key=lambda message: message.time)  # type: ignore[arg-type,return-value]
+    placed = tuple(msgspec.structs.replace(message, position=place) for place, message in enumerate(together))
     return normalize_conversation([msgspec.structs.replace(conversation, messages=placed)])[0]
 
 
