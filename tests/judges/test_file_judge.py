@@ -153,7 +153,13 @@ def test_an_answer_that_stands_there_twice_is_named(undersong: Undersong, audit:
 
 
 def test_a_first_run_says_where_answers_go(undersong: Undersong, audit: list[str]) -> None:
-    assert "put answers-ID.jsonl beside questions-ID.jsonl" in undersong(*audit).out
+    out = undersong(*audit).out
+    assert out.startswith(
+        "2 questions wait for an answer in asked; until then nothing can be said.\nPut answers-ID.jsonl"
+    )
+    assert "leads PATH" in out
+    assert "2 sequences still to be answered: put answers-ID.jsonl beside questions-ID.jsonl" in " ".join(out.split())
+    assert "# 2 questions wait" in Path("undersong-report/forensic_audit_report.md").read_text()
 
 
 @pytest.mark.parametrize("line", ["[" * 100_000, "nonsense", '{"id": "other-0", "answer": {}}', '{"answer": {}}'])

@@ -163,6 +163,7 @@ class ListedSession(_SessionFacts, total=False):
 
 
 class _AuditFacts(TypedDict):
+    next_step: str
     look_title: str
     look: list[PointToOpen]
     let_go: list[str]

@@ -44,7 +44,7 @@ from undersong.report.near_shapes import near_shapes
 from undersong.report.opening import every_point, more_words, points_of
 from undersong.report.opening_choice import Point, places_with_findings
 from undersong.report.opening_sentences import sentences
-from undersong.report.opening_title import look_title
+from undersong.report.opening_title import look_title, next_step
 from undersong.report.sequence_words import sequence_words
 from undersong.report.sureness import assumed_words
 from undersong.report.work_view import duration_words, work_view
@@ -60,6 +60,7 @@ def summary(
     points, every, near = points_of(case), every_point(case), near_shapes(case)
     files = input_lines(case, every)
     return {
+        "next_step": next_step(case),
         "look_title": look_title(case, points, places_with_findings(every)),
         "look": [msgspec.to_builtins(point) | {"open": _open_command(case, explain, point)} for point in points],
         "let_go": [each.sentence for each in near if each.outcome == "let_go"],
@@ -288,10 +289,14 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
     if not points and facts["problems"]["judge"]:
         yield click.style("The judge failed, so nothing can be said of what it did not read.", bold=True)
         return
-    if not points:
+    if facts["next_step"]:
+        yield from (click.style(line, bold=True) for line in _wrapped(f"{facts['look_title']}."))
+        yield from _wrapped(f"{facts['next_step'].replace('`undersong', f'`{program()}')}.")
+    elif not points:
         yield (click.style(f"{facts['look_title']}.", bold=True) + " That is no all-clear: see what was looked at.")
         return
-    yield click.style(f"{facts['look_title']}:", bold=True)
+    else:
+        yield click.style(f"{facts['look_title']}:", bold=True)
     for number, point in enumerate(points, 1):
         yield ""
         first, *rest = _wrapped(f"{number}. {point['sentence']}", indent="   ")

@@ -155,6 +155,7 @@ def _audited(
         parameters=parameters(options, judge, corpus, weighed)
         | judging.measurements
         | answered_by(run.rows)
+        | run.tally.waiting()
         | prevalence_parameters(options.prevalence, prevalence, findings, run.rows)
         | ({CONFIDENCE_MAP: msgspec.to_builtins(confidence_map)} if confidence_map else {})
         | ({UNREAD_SEQUENCES: unread_sequences(run.rows, sequences)} if sequences else {})

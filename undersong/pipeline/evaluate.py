@@ -30,6 +30,7 @@ from undersong.models import (
     ThreadScan,
     applicable_scores,
 )
+from undersong.models.waiting import WAITING, waiting_folder
 
 _STATES, _TRAITS = frozenset(get_args(State)), frozenset(TRAITS)
 REUSABLE_STATES = frozenset({"scored", "refused"})  # a judge said this; what failed or was left unread is asked again
@@ -301,10 +302,13 @@ class FailureTally:
         self._unusable = 0
         self._kinds: Counter[str] = Counter()
         self._first: dict[str, str] = {}
+        self._waiting: Counter[str] = Counter()
 
     def add(self, state: str, reason: str | None) -> None:
         """Count a question by its state; what was left unread was not asked."""
         if state == "unread":
+            if (folder := waiting_folder(reason)) is not None:
+                self._waiting[folder] += 1
             return
         self.questions += 1
         if state != "failed":
@@ -315,6 +319,10 @@ class FailureTally:
         kind = same_kind(_plain(words))
         self._kinds[kind] += 1
         self._first.setdefault(kind, _plain(words))
+
+    def waiting(self) -> dict[str, dict[str, int]]:
+        """``waiting``: folder → questions that wait in it for an answer; nothing where none does."""
+        return {WAITING: dict(sorted(self._waiting.items()))} if self._waiting else {}
 
     def problem(self, max_failed: float) -> Problem | None:
         """One line about the failures: a failure of the judge where they are more than a share, else a note."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, SessionVerdict, by_pattern
+from undersong.models.waiting import ANSWER_THERE, WAITING
 from undersong.report.claims_view import is_work
 from undersong.report.opening_choice import SHOWN, Point
 
@@ -18,6 +20,28 @@ def look_title(case: Case, points: Sequence[Point], findings_in_all: int = 0) ->
 
     ``points`` are those that a first screen names; of more findings the title has the whole number.
     """
+    waiting = waiting_words(case)
+    if waiting and not points:
+        return f"{waiting}; until then nothing can be said"
+    return "; ".join(filter(None, (waiting, _what_to_look_at(case, points, findings_in_all))))
+
+
+def waiting_words(case: Case) -> str:
+    """``60 questions wait for an answer in asked``; "" where none does."""
+    folders = case.parameters.get(WAITING, {})
+    number = sum(folders.values())
+    wait = "waits for its" if number == 1 else "wait for an"
+    return f"{counted(number, 'question')} {wait} answer in {one_line(', '.join(folders), 80)}" if folders else ""
+
+
+def next_step(case: Case) -> str:
+    """What to do about questions that wait for an answer; "" where none does."""
+    if not case.parameters.get(WAITING):
+        return ""
+    return f"{ANSWER_THERE[0].upper()}{ANSWER_THERE[1:]}; until then `undersong leads PATH` says where to look first"
+
+
+def _what_to_look_at(case: Case, points: Sequence[Point], findings_in_all: int) -> str:
     leads = sum(point.state == "lead" for point in points)
     findings = len(points) - leads
     if findings_in_all > findings and len(points) >= SHOWN:

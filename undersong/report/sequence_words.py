@@ -10,6 +10,7 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, Finding, SequenceReading
 from undersong.models.finding import OWN_RULE
+from undersong.models.waiting import ANSWER_THERE
 from undersong.report.sureness import is_unmeasured_reading, others_words, sure_words
 
 
@@ -64,7 +65,9 @@ def sequence_gaps(case: Case) -> tuple[str, ...]:
     whole = [each for each in whole_readings(case) if each.state != "scored"]
     pairs = sum(each.compares and each.state != "scored" for each in case.sequences)
     failed = [each for each in case.sequences if each.state == "scored" and not each.is_settled]
-    gaps = [f"{counted(len(whole), 'sequence')} that got no usable reading"] if whole else []
+    waiting = sum(ANSWER_THERE in (each.reason or "") for each in whole)
+    gaps = [f"{counted(waiting, 'sequence')} still to be answered: {ANSWER_THERE}"] if waiting else []
+    gaps += [f"{counted(len(whole) - waiting, 'sequence')} that got no usable reading"] if len(whole) > waiting else []
     gaps += [f"{counted(pairs, 'pair')} of conversations that were not compared"] if pairs else []
     if failed:
         what = "sequence of which the reading failed" if len(failed) == 1 else "sequences of which the reading failed"

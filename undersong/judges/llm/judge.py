@@ -50,6 +50,7 @@ from undersong.judges.protocol import (
     used_tools,
 )
 from undersong.models import Confirmed, Depth, Evaluation, Message, Quote, Reading, SequenceReading, State, Tier
+from undersong.models.waiting import waits_in
 
 
 def model_client(spec: ModelSpec, limits: RunLimits, *, asks: bool = True) -> ModelClient:
@@ -80,7 +81,6 @@ def open_judge(argument: str, limits: RunLimits) -> LLMJudge:
 
 
 SIGNALS = ("act_request", "act_complies", "act_refuses", "concedes", "suspected_injection", "control_failed")
-ANSWER_THERE = "put answers-ID.jsonl beside questions-ID.jsonl and run the same command again"
 CONCEDES = {"concedes": 1.0, "holds": 0.0}
 T = TypeVar("T")
 U = TypeVar("U")
@@ -245,7 +245,7 @@ class LLMJudge(Judge):
             raise TransportError(f"its batch gave no answer ({without[key]}){again}", retryable=False)
         if key in waiting:
             files = [model.spec for model in self.models.values() if model.spec.preset.speaks == "file"]
-            raise BudgetExhaustedError(f"its question is in {files[0].model}: {ANSWER_THERE}" if files else WAITS)
+            raise BudgetExhaustedError(waits_in(files[0].model) if files else WAITS)
         if key in left:
             raise BudgetExhaustedError(left[key])
 
