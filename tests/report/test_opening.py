@@ -16,6 +16,7 @@ from tests.report.conftest import build
 from tests.verdict.test_fragments import PROMISES
 from undersong.models import Case, Finding, Message, Moment, Quote, Row, SessionVerdict
 from undersong.patterns.significance.confidence import reference_figures
+from undersong.report.claims_view import relation_words
 from undersong.report.narrative import certainty_words, guns_words
 from undersong.report.opening import finding_state, more_words, points_of
 from undersong.report.opening_choice import places_with_findings
@@ -23,6 +24,7 @@ from undersong.report.opening_sentences import sentences
 from undersong.report.opening_title import look_title
 from undersong.report.order import results
 from undersong.report.sureness import assumed_words, sure_words
+from undersong.report.work_view import ClaimToCheck
 
 Make = Callable[..., tuple[Case, list[Row]]]
 
@@ -214,14 +216,20 @@ FAILING = "FAILED tests/test_tide.py::test_low - assert 3 == 4"
 
 
 @pytest.mark.parametrize(
-    ("turns", "expected"),
+    ("turns", "expected", "relation"),
     [
-        (["Fixed.", "Error: Process completed with exit code 1.", "Hm."], "then pasted an error: “Error: Process"),
-        (["Fixed.", "nope, it still fails", "Let me look."], "answered that it is not so: “nope, it still fails”"),
-        (["All tests pass.", FAILING, "Yes, all is well.", "hm", "It is."], f"pasted a check that failed: “{FAILING}”"),
+        (["Fixed.", "Error: no gauge", "Hm."], "then pasted an error: “Error: no gauge”", "the person pasted"),
+        (["Fixed.", "nope, it still fails", "Hm."], "answered that it is not so: “nope, it", "the person answered"),
+        (
+            ["All tests pass.", FAILING, "Yes.", "hm", "It is."],
+            f"pasted a check that failed: “{FAILING}”",
+            "against it",
+        ),
     ],
 )
-def test_of_what_a_person_pastes_no_more_is_told_than_that(turns: list[str], expected: str, tmp_path: Path) -> None:
+def test_of_what_a_person_pastes_no_more_is_told_than_that(
+    turns: list[str], expected: str, relation: str, tmp_path: Path
+) -> None:
     changes = {"file_path": "src/tide.py", "old_string": "level", "new_string": "level - 1"}
     edit = {"call": {"tool": "Edit", "input": changes, "result": "The file has been updated."}}
     spoken = [{("agent", "user")[number % 2]: text} for number, text in enumerate(turns)]
@@ -230,6 +238,7 @@ def test_of_what_a_person_pastes_no_more_is_told_than_that(turns: list[str], exp
     points = points_of(msgspec.structs.replace(screen(verdict), cited=conversation.messages))
     assert expected in points[0].sentence
     assert ("pasted" in points[0].sure) is ("pasted" in expected)
+    assert relation_words(verdict.claims[0]) == ClaimToCheck(verdict.claims[0], "tide").relation == relation
 
 
 def test_the_title_counts_every_finding_and_says_how_many_are_named() -> None:

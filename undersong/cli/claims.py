@@ -231,13 +231,11 @@ def _session_lines(session: CheckedSession, every: bool) -> Iterator[str]:
 
 
 def _claim_lines(claim: LedgerClaim) -> Iterator[str]:
-    from undersong.models.verdict import AGAINST
-    from undersong.report.claims_view import WORDS
+    from undersong.report.claims_view import WORDS, relation_words
 
     yield f"{WORDS[claim.state]}: {turn_at(claim.position)}: “{one_line(claim.sentence.text, SENTENCE)}”"
     if evidence := _evidence(claim):
-        relation = "against it" if claim.state in AGAINST else "why"
-        yield f"  {relation}: {one_line(evidence, LINE)}"
+        yield f"  {relation_words(claim)}: {one_line(evidence, LINE)}"
 
 
 def _bypass_line(bypass: Bypass) -> str:

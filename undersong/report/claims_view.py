@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from undersong.core.text import counted
 from undersong.models import Case, LedgerClaim, SessionVerdict
-from undersong.models.verdict import AGAINST, ClaimState, balance
+from undersong.models.verdict import AGAINST, PASTED_ERROR, ClaimState, balance
 from undersong.report.citations import Citations, Cite
 
 STATES: tuple[ClaimState, ...] = ("contradicted", "disputed", "withdrawn", "unsupported", "hedged", "backed")
@@ -46,6 +46,13 @@ def claim_views(verdict: SessionVerdict, citations: Citations) -> tuple[ClaimVie
     return tuple(
         ClaimView(claim, citations.cite(claim.message_id, (verdict.conversation,))) for claim in ordered[:ROWS]
     )
+
+
+def relation_words(claim: LedgerClaim) -> str:
+    """What the words beside a claim are to it; of what a person answers, whether they say it or paste it."""
+    if claim.state == "disputed":
+        return "the person pasted" if claim.reason == PASTED_ERROR else "the person answered"
+    return "against it" if claim.state in AGAINST else "why"
 
 
 def against(verdict: SessionVerdict) -> int:

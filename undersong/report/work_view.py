@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from undersong.core.text import counted
 from undersong.models import Bypass, Case, LedgerClaim, RepeatedFailure, SessionVerdict
 from undersong.models.verdict import AGAINST, BROKEN, DECISIVE, NARROWER, PART
-from undersong.report.claims_view import WORDS, balance_words
+from undersong.report.claims_view import WORDS, balance_words, relation_words
 from undersong.routing.budget import clopper_pearson
 
 CLAIMS = 12  # claims to look at that the page lists; claims.jsonl holds all
@@ -54,6 +54,11 @@ class ClaimToCheck:
         if reason in (PART, NARROWER):
             return "checked in part"
         return "not checked since" if "since the last change" in reason else self.state
+
+    @property
+    def relation(self) -> str:
+        """What that line is to it: against it, or the answer of the person."""
+        return relation_words(self.claim) if self.claim.state in AGAINST else "against it"
 
     @property
     def against(self) -> str:
