@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -56,9 +57,25 @@ def open_judge(_: str) -> ScriptedJudge:
 
 
 @pytest.fixture
-def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An audited folder with one finding and one broken promise."""
+def report(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An audited folder with one finding and one broken promise, to be changed."""
     monkeypatch.setitem(JUDGES, "scripted", __name__)
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "out"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the input of that report and the report."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(JUDGES, "scripted", __name__)
+        audited(folder)
+    return folder
+
+
+def audited(folder: Path) -> None:
+    """Write an input and its report."""
     chat = [
         {"id": f"m{n}", "conversation": "c", "author": "kira", "role": "agent", "agent_id": "kira", "target": "mo",
          "time": f"2026-01-0{n + 1}T00:00:00Z", "text": text}
@@ -69,15 +86,14 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"id": f"w{n}", "conversation": "work", "author": "dev", "role": "assistant", "text": text}
         for n, text in enumerate((f"Here:\n{code}", f"I have fixed it.\n{code}", "The till is open."))
     ]
-    source = tmp_path / "talk.jsonl"
+    source = folder / "talk.jsonl"
     source.write_text("".join(json.dumps(line) + "\n" for line in (*chat, *work)))
     with temporary_store() as store:
         case, rows = audit(source, store, Options(judge="scripted"))
         assert case.findings
         assert [session.score for session in case.sessions if session.deductions] == [80]
         look = {each.conversation: store.conversation(each.conversation)[0] for each in case.sessions}
-        write(case, rows, tmp_path / "out", conversations=look.get)
-    return tmp_path / "out"
+        write(case, rows, folder / "out", conversations=look.get)
 
 
 def forge(folder: Path, name: str, change: Callable[[bytes], bytes]) -> None:

@@ -39,7 +39,7 @@ def all_rules(paths: Sequence[str | Path] | None = None) -> tuple[PatternRule, .
     """Every rule, also those that are off by default; raises RuleError at the first problem."""
     if paths is None:
         return _shipped()
-    return _distinct([(file, _compiled(file)) for file in rule_files(paths)])
+    return _distinct([(file, _rule_of(file)) for file in rule_files(paths)])
 
 
 def load_rules(paths: Sequence[str | Path] | None = None, names: Iterable[str] = ()) -> tuple[PatternRule, ...]:
@@ -97,8 +97,17 @@ def rule_hashes(rules: Iterable[PatternRule]) -> dict[str, str]:
     return hashes
 
 
-def _compiled(file: Path) -> PatternRule:
-    return check_rule(load(file)).ready(file_hash(file))
+def _rule_of(file: Path) -> PatternRule:
+    try:
+        source = file_hash(file)
+    except OSError:
+        source = ""  # to load it says why
+    return _compiled(file, source)
+
+
+@lru_cache(maxsize=512)  # verify asks for the same rules again and again
+def _compiled(file: Path, source: str) -> PatternRule:
+    return check_rule(load(file)).ready(source)
 
 
 def _distinct(rules: list[tuple[Path, PatternRule]]) -> tuple[PatternRule, ...]:
