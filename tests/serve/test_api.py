@@ -293,6 +293,17 @@ def test_findings_of_a_conversation_come_in_a_row_and_the_page_says_what_was_dec
     assert changes == 3
 
 
+def test_who_is_named_by_a_role_alone_is_spoken_of_with_an_article(client: Client, store: Path) -> None:
+    """As in the report: what the assistant wrote to the user."""
+    with SQLiteStore(store) as opened:
+        finding = next(opened.findings())
+        home = finding.conversations[0]
+        opened.append((), [msgspec.structs.replace(finding, agent=f"{home}/assistant", target=f"{home}/user")])
+    page = client.get(f"/review?id={finding.finding_id}").text
+    assert "Is what the assistant wrote to the user consistent with" in page
+    assert "decide anew" not in page  # nobody has decided on it
+
+
 def test_the_page_of_a_finding_says_when_and_shows_what_its_messages_call(client: Client, store: Path) -> None:
     call = ToolCall(name="Bash", input={"command": "rm -r tests"})
     with SQLiteStore(store) as opened:

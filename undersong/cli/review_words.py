@@ -77,11 +77,12 @@ def around_lines(store: Store, item: Reviewable) -> Iterator[str]:
 def _finding_lines(store: Store, finding: Finding) -> Iterator[str]:
     from undersong.patterns.catalog import all_rules
     from undersong.report.finding_view import RuleWords, rule_words
+    from undersong.report.opening_phrases import name_of
 
     rule = rule_words(all_rules()).get(finding.rule_hash, RuleWords())
     home = finding.conversations[0] if finding.conversations else ""
-    aim = f" towards {own_name(finding.target, home)}" if finding.target else ""
-    yield f"{finding.title}: is what {own_name(finding.agent, home)} wrote{aim} consistent with it?"
+    aim = f" to {name_of(finding.target, home)}" if finding.target else ""
+    yield f"{finding.title}: is what {name_of(finding.agent, home)} wrote{aim} consistent with it?"
     if rule.description:
         yield rule.description
     yield from _message_lines(store, finding)

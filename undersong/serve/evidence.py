@@ -12,11 +12,12 @@ from undersong.core.text import counted
 from undersong.models import Evaluation, Finding, Message, Review, ReviewStanding, TraitScores
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
-from undersong.report.escape import moment, own_name
+from undersong.report.escape import moment
 from undersong.report.finding_view import RuleWords, why_words
 from undersong.report.narrative import certainty_words, outcome_words
 from undersong.report.opening import finding_point
 from undersong.report.opening_choice import Point
+from undersong.report.opening_phrases import name_of
 from undersong.report.opening_sentences import sentences
 from undersong.serve.library import Library
 from undersong.serve.marking import MarkedRun, Span, beginning, marked
@@ -121,13 +122,13 @@ class Evidence:
     @property
     def count_words(self) -> str:
         """How many messages, from whom, and to whom how many of them are."""
-        who = own_name(self.finding.agent, self.home)
+        who = name_of(self.finding.agent, self.home)
         to = Counter(turn.message.target for turn in self.own)
         whole = f"{counted(len(self.finding.message_ids), 'message')} from {who}"
         if len(to) == 1 and self.missing == 0:
             (target,) = to
-            return f"{whole} to {own_name(target, self.home) if target else 'everybody'}"
-        parts = (f"{n} to {own_name(target, self.home) if target else 'everybody'}" for target, n in to.most_common())
+            return f"{whole} to {name_of(target, self.home) if target else 'everybody'}"
+        parts = (f"{n} to {name_of(target, self.home) if target else 'everybody'}" for target, n in to.most_common())
         return f"{whole}: {', '.join(parts)}" if to else whole
 
     @property
@@ -154,8 +155,8 @@ class Evidence:
     @property
     def question(self) -> str:
         """What a person decides, in a sentence."""
-        who = own_name(self.finding.agent, self.home)
-        whom = f" to {own_name(self.finding.target, self.home)}" if self.finding.target else ""
+        who = name_of(self.finding.agent, self.home)
+        whom = f" to {name_of(self.finding.target, self.home)}" if self.finding.target else ""
         return f"Is what {who} wrote{whom} consistent with “{self.finding.title}”?"
 
 

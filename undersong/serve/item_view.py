@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from undersong.models import Lead, LedgerClaim, Message, Review, ReviewKind, ReviewStanding
 from undersong.report.claims_view import WORDS
+from undersong.report.opening_phrases import name_of
 from undersong.serve.library import Library
 from undersong.serve.marking import MarkedRun, Span, beginning, marked
 from undersong.stores.reviewing import evidence_places, kind_and_id, reviews_of, standing
@@ -58,7 +59,7 @@ def _lead_words(lead: Lead) -> tuple[str, str, tuple[str, ...]]:
     facts = (f"{each.source.replace('_', ' ')}: {each.value:g}{_others(each.compared_with)}" for each in lead.evidence)
     return (
         f"{who}{f' in {lead.conversation}' if lead.conversation else ''}",
-        f"Is {who} worth looking at?",
+        f"Is {name_of(lead.agent, lead.conversation or '')} worth looking at?",
         tuple(facts),
     )
 
