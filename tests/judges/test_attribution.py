@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import Undersong
 from tests.judges.test_offline import DEMAND, JUDGE
-from undersong.judges.attribution import word_contributions
+from undersong.judges.attribution import says_something, word_contributions
 from undersong.models import TRAITS
 
 HEADS = JUDGE.artefacts.heads
@@ -17,6 +18,21 @@ def test_the_words_that_raised_a_trait_come_first() -> None:
     contributions = word_contributions(HEADS, DEMAND, "manipulation")
     assert contributions[0].share > 0 > contributions[-1].share
     assert all(all(word in DEMAND for word in each.words.split()) for each in contributions)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("account", True),
+        ("account ,", False),
+        ("it'd", False),
+        ("it'd only", False),
+        ("to the", False),
+        ("your card", True),
+    ],
+)
+def test_marks_pieces_and_function_words_are_no_reason(words: str, shown: bool) -> None:
+    assert says_something(words) is shown
 
 
 def test_a_text_of_unknown_words_is_moved_by_nothing() -> None:

@@ -169,6 +169,7 @@ class _AuditFacts(TypedDict):
     let_go: list[str]
     failed_readings: list[str]
     more: str
+    more_leads: int
     coverage: Coverage
     report: str
     digest: str

@@ -26,6 +26,7 @@ from undersong.report.alignment_words import violation_words
 from undersong.report.claims_view import coding_sessions, work_words
 from undersong.report.coverage import coverage_of
 from undersong.report.escape import first_upper
+from undersong.report.gated_leads import leads_not_shown
 from undersong.report.input_lines import input_lines, listed
 from undersong.report.narrative import (
     LOW_COVERAGE,
@@ -66,6 +67,7 @@ def summary(
         "let_go": [each.sentence for each in near if each.outcome == "let_go"],
         "failed_readings": [each.sentence for each in near if each.outcome == "failed"],
         "more": more_words(case, points, every),
+        "more_leads": len(leads_not_shown(case, {point.lead_id for point in points})),
         "coverage": msgspec.to_builtins(coverage_of(case, paths)),
         "files": msgspec.to_builtins(files),
         "files_words": list(listed(files)),
@@ -314,6 +316,10 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
     if more:
         yield ""
         yield f"   … and {more} in the report{' and its work.md' if facts['work'] else ''}."
+    if facts["more_leads"]:
+        yield ""
+        yield f"   … and {counted(facts['more_leads'], 'more lead')} above the cut:"
+        yield from _command_lines(f"{program()} leads {shlex.quote(facts['report'])}", "   ")
 
 
 def quoted_line(line: dict[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from undersong.models import Case, Lead
 from undersong.report.claims_view import is_work
 
@@ -19,6 +21,14 @@ def leads_above_cut(case: Case) -> list[Lead]:
             between_two = lead.kind == "conversation"
             first.setdefault(("", lead.conversation) if between_two else (lead.id, None), lead)
     return list(first.values())
+
+
+def leads_not_shown(case: Case, shown: Collection[str]) -> list[Lead]:
+    """Those above the cut beside the ones with the ids ``shown``; a conversation of two is shown with either side."""
+    named = {(each.kind, each.conversation) for each in case.leads if each.id in shown and each.kind == "conversation"}
+    return [
+        each for each in leads_above_cut(case) if each.id not in shown and (each.kind, each.conversation) not in named
+    ]
 
 
 def is_open(lead: Lead) -> bool:
