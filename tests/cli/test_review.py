@@ -101,6 +101,14 @@ def test_stats_say_what_is_not_known(path: Path) -> None:
     assert json.loads(review(path, "stats", "--json").output)["pools"][0]["value"] == 0.9
 
 
+def test_a_reason_against_a_finding_does_not_confirm_it_and_no_labels_have_a_reason(path: Path) -> None:
+    with pytest.raises(Exception, match="is a reason against it"):
+        review(path, "set", "f03", "confirmed", "--reason", "innocent reading")
+    assert "0 labels: labels come of decided findings" in review(path, "export", "--labels").output
+    assert "rejected --store" in review(path, "next", "--reviewer", "ann").output
+    assert "--reviewer ann" in review(path, "next", "--reviewer", "ann").output
+
+
 def test_what_is_wrong_is_said_with_what_to_do(path: Path) -> None:
     for words, message in (
         (("set", "zz", "confirmed"), "no finding, lead or claim 'zz'"),

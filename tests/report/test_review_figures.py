@@ -131,3 +131,11 @@ def test_figures_over_draws_of_whole_conversations_are_right_on_average_and_thei
         wide += (figure.low or 0.0) <= share <= (figure.high or 0.0)
     assert mean(values) == pytest.approx(share, abs=0.02)
     assert wide / 150 > 0.9
+
+
+def test_of_leads_there_is_a_share_once_all_are_decided_however_few() -> None:
+    reviews = [make_review(f"l{n}", n, verdict, kind="lead") for n, verdict in enumerate(["confirmed", "rejected"])]
+    (figure,) = figures(reviews, [UnreviewedItem(pool="lead", pattern="")]).pools
+    assert (figure.counted, figure.value) == (0, None)
+    (figure,) = figures(reviews).pools
+    assert (figure.counted, figure.value, figure.whole) == (2, 0.5, True)

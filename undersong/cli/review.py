@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
     from undersong.stores.review_queue import Order, Pool, QueuePlace
     from undersong.stores.reviewing import Reviewable
 
+INNOCENT = ("innocent reading", "joke or fiction", "wrong person")  # reasons that speak against a finding
 POOLS = ("likely", "unlikely", "lead", "claim")
+NO_LABELS = (
+    "labels come of decided findings of rules, for messages that a judge scored one by one; leads, claims and readings "
+    "of whole sequences (--read sequences) say nothing of a single message"
+)
 STORE = click.option(
     "--store", default=DEFAULT_STORE, show_default=True, metavar="FILE|URL", help="The store of the audit."
 )
@@ -93,11 +99,14 @@ def command(context: click.Context, pool: Pool | None, reviewer: str, seed: int,
 )
 @click.option("--count", default=1, show_default=True, type=click.IntRange(1, 100), help="So many.")
 @click.option("--show-score", is_flag=True, help="Show the confidence; without it you decide by the words alone.")
+@click.option("--reviewer", default="", metavar="NAME", help="Who will decide, for the commands that are shown.")
 @SEED
 @ORDER
 @STORE
 @JSON
-def next_(pool: Pool, count: int, show_score: bool, seed: int, order: Order, store: str, as_json: bool) -> None:
+def next_(
+    pool: Pool, count: int, show_score: bool, reviewer: str, seed: int, order: Order, store: str, as_json: bool
+) -> None:
     """Show what to review next: its messages stage by stage, the innocent reading, and how to answer.
 
     What comes next is drawn by chance, and with which probability is stored with the review, so that the figures of
@@ -114,7 +123,7 @@ def next_(pool: Pool, count: int, show_score: bool, seed: int, order: Order, sto
             else:
                 again = place.candidate.standing.review if place.candidate.standing else None
                 echo(item_lines(opened_store, place.candidate.item, show_score=show_score, again=again))
-                echo(_answers(place, seed, order, store, show_score=show_score))
+                echo(_answers(place, seed, order, store, reviewer, show_score=show_score))
     if not places and not as_json:
         number = counted(len(every), {"lead": "lead", "claim": "claim"}.get(pool, "finding"))
         click.echo(f"nothing left to review: {number} in “{pool}”, all decided" if every else f"nothing in “{pool}”")
@@ -154,8 +163,13 @@ def set_(
     as_json: bool,
 ) -> None:
     """Store what you decide of the finding, lead or claim ID: confirmed, rejected or unsure."""
-    from undersong.stores.review_queue import decide
+    from undersong.stores.review_queue import decide, pool_of
 
+    if verdict == "confirmed" and (against := [each for each in reasons if each in INNOCENT]):
+        remedy = f"reject it, or leave the reason away; --note takes any words. Such reasons: {', '.join(INNOCENT)}"
+        raise UsageError(
+            f"'{against[0]}' is a reason against it, and it is to be confirmed", where="--reason", remedy=remedy
+        )
     with existing_store(store, read_only=False) as opened_store:
         item = _item(opened_store, name, store)
         review = decide(
@@ -166,6 +180,8 @@ def set_(
         click.echo(encode(review))
         return
     drawn = "it was next in the draw" if review.drawn != "chosen" else "chosen by you: figures leave it out"
+    if pool_of(item) == "lead":
+        drawn = "leads are not drawn: their share is said once all that are shown are decided"
     click.echo(f"{review.kind} {review.id[:16]} {verdict} ({drawn})")
 
 
@@ -235,7 +251,8 @@ def export(target: str, labels: bool, store: str) -> None:
         with output(target) as written:
             for line in lines:
                 written.write(line + b"\n")
-    click.echo(f"{counted(len(lines), 'label' if labels else 'review')}", err=True)
+    why = f": {NO_LABELS}" if labels and not lines else ""
+    click.echo(f"{counted(len(lines), 'label' if labels else 'review')}{why}", err=True)
 
 
 def _item(store: Store, name: str, where: str) -> Reviewable:
@@ -268,7 +285,7 @@ def _facts(place: QueuePlace) -> dict[str, object]:
     }
 
 
-def _answers(place: QueuePlace, seed: int, order: str, store: str, *, show_score: bool) -> Iterator[str]:
+def _answers(place: QueuePlace, seed: int, order: str, store: str, reviewer: str, *, show_score: bool) -> Iterator[str]:
     """The commands that answer, with the options that are not as usual."""
     from undersong.stores.reviewing import kind_and_id
 
@@ -277,6 +294,7 @@ def _answers(place: QueuePlace, seed: int, order: str, store: str, *, show_score
         f" --seed {seed}" if seed else "",
         f" --order {order}" if order != "random" else "",
         f" --store {without_password(store)}" if store != DEFAULT_STORE else "",
+        f" --reviewer {shlex.quote(reviewer)}" if reviewer else "",
         " --saw-score" if show_score else "",
     ))  # fmt: skip
     yield ""

@@ -211,7 +211,7 @@ def _figure(group: str, decisions: Sequence[_Decision], *, whole: bool) -> Revie
         sums[decision.unit] += weight
     effective = total * total / math.fsum(weight * weight for weight in sums.values()) if counted else 0.0
     value = low = high = None
-    if len(counted) >= LEAST:
+    if len(counted) >= LEAST or (counted and whole and group == "lead"):  # of leads all that there are, and no sample
         value = math.fsum(weight for weight, review in counted if review.verdict == "confirmed") / total
         low, high = (value, value) if whole else wilson(value, effective)
     stated = [(weight, review.confidence) for weight, review in counted if review.confidence is not None]
