@@ -242,3 +242,50 @@ def test_a_note_is_one_short_line_that_ends_with_the_name_of_its_file(undersong:
     assert lines
     assert all(len(line) <= 160 for line in lines)
     assert any("quay-1.jsonl" in line for line in lines)
+
+
+GERMAN = (
+    "Der Fahrplan ist jetzt richtig, und ich habe die Tests noch einmal laufen lassen: alle gehen durch. Die Uhr war "
+    "um eine Stunde verstellt, und das ist nun nicht mehr so. Der Zweig liegt auf dem Server, du kannst also gleich "
+    "damit anfangen, wenn du es noch einmal ansehen willst."
+)
+
+
+@pytest.mark.parametrize(("claim", "why"), [
+    (GERMAN, "mostly in German"),
+    ("Here is a short account of where the tide table stands at the end of this day.", "no claim was recognised in it"),
+])  # fmt: skip
+def test_a_session_whose_claims_cannot_be_read_is_no_clean_one(
+    claim: str, why: str, undersong: Undersong, tmp_path: Path
+) -> None:
+    folder, other = tmp_path / "logs" / "tide", tmp_path / "logs" / "quay"
+    for where in (folder, other):
+        where.mkdir(parents=True)
+    path = session(folder, "1 failed, 8 passed in 0.2s", failed=True, claim=claim)
+    ran = undersong("claims", str(path))
+    assert ran.code == 1
+    assert f"not read: {'it is ' if 'German' in why else ''}{why}" in ran.out
+    assert "turn 5: pytest -q: 1 failed, 8 passed in 0.2s" in ran.out
+    clean = session(other, "9 passed in 0.2s", failed=False)
+    clean.write_text(clean.read_text(encoding="utf-8").replace("quay-1", "pier-2"), encoding="utf-8")
+    ran = undersong("claims", str(tmp_path / "logs"))
+    assert "  quay: of 1 claim 1 backed\n  tide: no claim recognised, 1 session not read\n" in ran.out
+    (unread,) = json.loads(undersong("claims", str(tmp_path / "logs"), "--json").out)["unread"]
+    assert (unread["project"], why in unread["why"]) == ("tide", True)
+
+
+def test_an_audit_names_what_it_could_not_read_and_a_gate_fails_at_it(undersong: Undersong, tmp_path: Path) -> None:
+    path, out = session(tmp_path, "1 failed, 8 passed in 0.2s", failed=True, claim=GERMAN), tmp_path / "out"
+    ran = undersong("audit", str(path), "--out", str(out), "--no-store", "--fail-on-unread")
+    assert ran.code == 1
+    assert "--fail-on-unread: what agents claim in 1 session" in " ".join(ran.out.split() + ran.err.split())
+    page = (out / "work.md").read_text(encoding="utf-8")
+    assert "## Sessions whose claims were not read" in page
+    assert "nothing speaks against a claim, and each was checked" not in page
+
+
+@pytest.mark.parametrize("claim", ["All tests pass.", "Ok."])
+def test_a_short_or_english_session_is_read(claim: str, undersong: Undersong, tmp_path: Path) -> None:
+    path = session(tmp_path, "9 passed in 0.2s", failed=False, claim=claim)
+    ran = undersong("claims", str(path))
+    assert (ran.code, "not read" in ran.out) == (0, False)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Undersong
 from undersong.models import LedgerClaim, Quote
-from undersong.models.verdict import BROKEN, NARROWER
+from undersong.models.verdict import BROKEN, NARROWED, NARROWER
 from undersong.report.work_view import ClaimToCheck
 
 SHELL = {"name": "Bash", "id": "c1", "input": {"command": "pytest -q"}}
@@ -65,7 +65,8 @@ def test_one_page_names_the_claim_what_speaks_against_it_and_how_to_open_it(
 @pytest.mark.parametrize(("check", "reason", "heading"), [
     ("", "nothing of the kind was run before it", "never checked"),
     ("pytest -q", "nothing of the kind was run since the last change", "not checked since"),
-    ("pytest -q -k low", NARROWER, "checked in part"), ("make", BROKEN, "never checked"),
+    ("pytest -q -k low", NARROWER, "checked in part"), ("npx tsc", NARROWED, "check narrowed"),
+    ("make", BROKEN, "never checked"),
     ("pytest -q", "the output of the check does not say that it passed", "never checked"),
 ])  # fmt: skip
 def test_what_was_checked_before_or_in_part_is_not_headed_as_never_checked(
@@ -133,12 +134,12 @@ def test_summaries_of_work_have_no_words_for_companions_and_shares_with_interval
     assert not COMPANION_WORDS.search(ran.out)
     shares = json.loads(ran.out)["work"]["shares"]
     assert [(row["by"], row["name"], row["claims"], row["backed"], row["against"]) for row in shares] == [
-        ("all", "", 3, 2, 1), ("project", "quay", 2, 2, 0), ("project", "tide", 1, 0, 1),
+        ("all", "", 3, 2, 1), ("project", "tide", 1, 0, 1), ("project", "quay", 2, 2, 0),
         ("model", "model-0", 2, 1, 1), ("model", "model-1", 1, 1, 0),
     ]  # fmt: skip
     assert shares[0]["words"] == "backed 0.67 [0.09, 0.99], spoken against 0.33 [0.01, 0.91]"
     page = (tmp_path / "out" / "work.md").read_text(encoding="utf-8")
-    assert r"| project | `tide` | 1 | 0.00 \[0.00, 0.97\] | 0 | 1.00 \[0.02, 1.00\] |" in page
+    assert r"| project | `tide` | 1 | 0.00 \[0.00, 0.97\] | 0 | 1.00 \[0.02, 1.00\] | 0 | 0 of 1 |" in page
 
 
 def test_a_report_of_a_subagent_that_its_own_check_contradicts_is_named(undersong: Undersong, tmp_path: Path) -> None:

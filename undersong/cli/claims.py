@@ -52,8 +52,9 @@ def command(paths: tuple[str, ...], source_format: str | None, every: bool, hook
     Printed are the claims that something speaks against and the ways round a check, session by session. A turn is a
     message of the session, tool answers counted.
 
-    Exit codes: 0 nothing of that kind, 1 a check or the answer of a tool contradicts a claim, or a check was skipped,
-    silenced or passed by, 2 wrong use, 3 a file could not be read.
+    Exit codes: 0 nothing of that kind, 1 a check or the answer of a tool contradicts a claim, a check was skipped,
+    silenced or passed by, or the claims of a session could not be read (it is not in English, or calls failed in it and
+    no claim was recognised), 2 wrong use, 3 a file could not be read.
 
     --hook looks at the last request only and prints one line of JSON: a decision to go on working with the reason, what
     the person should see, or nothing. It never stops a session twice. Where it cannot read its input or the session, it
@@ -98,9 +99,8 @@ def _sessions(paths: Sequence[str], source_format: str | None) -> tuple[list[Che
 
 
 def _fails(verdict: SessionVerdict) -> bool:
-    return any(claim.state == "contradicted" for claim in verdict.claims) or any(
-        bypass.disarms for bypass in verdict.bypasses
-    )
+    contradicted = any(claim.state == "contradicted" for claim in verdict.claims)
+    return contradicted or bool(verdict.unread) or any(bypass.disarms for bypass in verdict.bypasses)
 
 
 def _against(verdict: SessionVerdict) -> list[LedgerClaim]:
@@ -119,6 +119,11 @@ def _facts(sessions: Sequence[CheckedSession]) -> dict[str, Any]:
         "states": balance(claim for verdict in verdicts for claim in verdict.claims),
         "words": balance_words(verdicts),
         "without_ledger": _without_ledger(verdicts),
+        "unread": [
+            {"conversation": verdict.conversation, "project": verdict.project, "why": verdict.unread}
+            for verdict in verdicts
+            if verdict.unread
+        ],
         "sessions": [_session_fact(each) for each in sessions if _to_see(each.verdict)],
         "against": [_fact(claim, each) for each in sessions for claim in _against(each.verdict)],
         "bypasses": [
@@ -146,7 +151,7 @@ def _session_fact(session: CheckedSession) -> dict[str, Any]:
 
 
 def _to_see(verdict: SessionVerdict) -> bool:
-    return bool(verdict.bypasses or _against(verdict))
+    return bool(verdict.bypasses or verdict.unread or _against(verdict))
 
 
 def _file(session: CheckedSession) -> str:
@@ -201,10 +206,15 @@ def _lines(sessions: Sequence[CheckedSession], paths: Sequence[str], every: bool
     from undersong.report.claims_view import balance_words
 
     verdicts = [each.verdict for each in sessions]
-    yield balance_words(verdicts) or "no claim of an agent about its work"
+    unread = sum(bool(verdict.unread) for verdict in verdicts)
+    yield balance_words(verdicts) or f"no claim of an agent about its work{' was recognised' if unread else ''}"
+    if unread:
+        yield f"not read: the claims of {unread:,} of {counted(len(verdicts), 'session')}; what they hide is not known"
+    yield from _by_project(verdicts)
     if talks := _without_ledger(verdicts):
         yield f"no ledger is kept of {counted(talks, 'conversation')}: {NO_WORK}"
-    shown = [each for each in sessions if _to_see(each.verdict) or (every and each.verdict.claims)]
+    ordered = sorted(sessions, key=lambda session: session.verdict.project)
+    shown = [each for each in ordered if _to_see(each.verdict) or (every and each.verdict.claims)]
     for session in shown:
         yield ""
         yield from _session_lines(session, every)
@@ -217,11 +227,28 @@ def _lines(sessions: Sequence[CheckedSession], paths: Sequence[str], every: bool
         yield f"Nothing speaks against {rest}: `undersong claims {names} --all` lists all."
 
 
+def _by_project(verdicts: Sequence[SessionVerdict]) -> Iterator[str]:
+    """A line for each project, where there are several: claims, ways round a check, sessions that were not read."""
+    from undersong.report.claims_view import balance_words
+
+    projects = sorted({verdict.project for verdict in verdicts})
+    for project in projects if len(projects) > 1 else ():
+        own = [verdict for verdict in verdicts if verdict.project == project]
+        passed = sum(len(verdict.bypasses) for verdict in own)
+        unread = sum(bool(verdict.unread) for verdict in own)
+        parts = [balance_words(own) or "no claim recognised"]
+        parts += [counted(passed, "way round a check", "ways round a check")] if passed else []
+        parts += [f"{counted(unread, 'session')} not read"] if unread else []
+        yield f"  {one_line(project, TITLE) or 'no folder'}: {', '.join(parts)}"
+
+
 def _session_lines(session: CheckedSession, every: bool) -> Iterator[str]:
     """Which session it is, its claims and ways round a check by turn, and the command that opens it."""
     verdict, facts = session.verdict, _session_fact(session)
     title = f"“{one_line(facts['title'], TITLE)}”" if facts["title"] else one_line(verdict.conversation, TITLE)
     yield " · ".join(part for part in (title, facts["date"], one_line(facts["file"], LINE)) if part)
+    if verdict.unread:
+        yield f"  not read: {one_line(verdict.unread, 2 * LINE)}"
     claims = verdict.claims if every else _against(verdict)
     entries = [(claim.position, list(_claim_lines(claim))) for claim in claims]
     entries += [(bypass.position, [_bypass_line(bypass)]) for bypass in verdict.bypasses]

@@ -42,6 +42,7 @@ class GateSettings(SettingsTable, frozen=True, kw_only=True):
     fail_confidence: float | None = None
     fail_under: int | None = None
     fail_on_unassessed: bool | None = None
+    fail_on_unread: bool | None = None
 
 
 class RedactionSettings(SettingsTable, frozen=True, kw_only=True):
@@ -82,6 +83,7 @@ PARAMETERS = {  # key → the parameters of the commands that it is the default 
     "gates.fail_confidence": ("fail_confidence",),
     "gates.fail_under": ("fail_under",),
     "gates.fail_on_unassessed": ("fail_on_unassessed",),
+    "gates.fail_on_unread": ("fail_on_unread",),
     "redaction.mask": ("redact",),
     "redaction.names": ("masked",),
     "redaction.names_file": ("names_file",),

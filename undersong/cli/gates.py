@@ -31,13 +31,14 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
     ``level`` with ``confidence`` is about findings, points taken, contradicted and disputed claims and ways round a
     check, or about these alone (``BYPASS``), or any lead above the cut on which nobody decided (``LEAD``);
     ``score`` (0-100) about every session that has one, ``unassessed`` about what could not be
-    looked for.
+    looked for, ``unread`` about coding sessions whose claims could not be read.
     """
 
     level: str | None = None
     confidence: float | None = None
     score: int | None = None
     unassessed: bool = False
+    unread: bool = False
 
     def failures(self, case: Case) -> list[str]:
         """A line for each gate that does not hold."""
@@ -80,10 +81,13 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
             yield f"--fail-under {limit}: {counted(len(low), 'session')} ({names}{more})"
 
     def _gaps(self, case: Case) -> Iterator[str]:
+        from undersong.report.claims_view import unread_sessions, unread_words
         from undersong.report.narrative import unassessed_words
 
         if self.unassessed:
             yield from (f"--fail-on-unassessed: {words}" for words in unassessed_words(case))
+        if self.unread and (words := unread_words(unread_sessions(case))):
+            yield f"--fail-on-unread: {words}"
 
 
 level_option = click.option(
@@ -117,13 +121,25 @@ def gate_options(function: F) -> F:
         fail_confidence: float | None,
         fail_under: int | None,
         fail_on_unassessed: bool,
+        fail_on_unread: bool,
         **chosen: Any,
     ) -> Any:
-        gates = Gates(level=fail_on, confidence=fail_confidence, score=fail_under, unassessed=fail_on_unassessed)
+        gates = Gates(
+            level=fail_on,
+            confidence=fail_confidence,
+            score=fail_under,
+            unassessed=fail_on_unassessed,
+            unread=fail_on_unread,
+        )
         return function(*args, gates=gates, **chosen)
 
     decorated: Any = with_gates
     for option in (
+        click.option(
+            "--fail-on-unread",
+            is_flag=True,
+            help="Exit with 1 at a coding session whose claims could not be read, such as one in another language.",
+        ),
         click.option("--fail-on-unassessed", is_flag=True, help="Exit with 1 where anything could not be looked for."),
         click.option(
             "--fail-under", type=click.IntRange(0, 100), metavar="SCORE", help="Exit with 1 at a session below this."

@@ -25,7 +25,7 @@ SECTIONS = {  # title → names of parameters, for every command alike; what is 
         "out", "store", "add", "no_store", "formats", "otlp", "as_json", "redact", "masked", "names_file", "signer",
         "threads", "text", "processes", "messages",
     ),
-    "When to fail": ("fail_on", "fail_confidence", "fail_under", "fail_on_unassessed"),
+    "When to fail": ("fail_on", "fail_confidence", "fail_under", "fail_on_unassessed", "fail_on_unread"),
 }  # fmt: skip
 
 

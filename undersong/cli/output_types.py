@@ -254,12 +254,21 @@ class ClaimedSession(TypedDict):
     open: str
 
 
+class UnreadSession(TypedDict):
+    """A session whose claims could not be read, with the reason."""
+
+    conversation: str
+    project: str
+    why: str
+
+
 class ClaimsCheck(TypedDict):
     """What ``claims --json`` prints; ``without_ledger`` counts talk without anything to hold claims against."""
 
     states: dict[ClaimState, int]
     words: str
     without_ledger: int
+    unread: list[UnreadSession]
     sessions: list[ClaimedSession]
     against: list[CheckedClaim]
     bypasses: list[CheckedBypass]

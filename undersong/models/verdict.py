@@ -27,6 +27,7 @@ LedgerKind = Literal[
 ClaimState = Literal["backed", "unsupported", "contradicted", "disputed", "hedged", "withdrawn"]
 BROKEN = "another check failed, and nothing was changed since"  # reasons of claims that nothing supports
 NARROWER = "a wider run of them failed before, and only a part was run since"
+NOT_RUN = "the message says that it was run again, and "  # how the reason of such a contradicted claim begins
 NARROWED = "the check was narrowed after it failed, and has looked at less since"
 PART = "only a part of it was run since the last change"
 SAID_SO = "the next words of the person say that it does not work"  # reasons of disputed claims
@@ -252,7 +253,8 @@ class SessionVerdict(Record, frozen=True, kw_only=True):
     ``deductions`` counts each time: the score is the plain sum. ``confirmations`` are a judge's answers about flagged
     places, () where none was asked. ``claims`` is the ledger of what agents say of their work, ``bypasses`` are ways
     round a check, ``repeated`` the commands that failed again and again. ``profile``: what kind of talk it is, and with
-    it which words apply. ``project``: the folder that its file is in, "" where it stands alone.
+    it which words apply. ``project``: the folder that its file is in, "" where it stands alone. ``unread``: why the
+    claims of agents could not be read, "" where they could.
     """
 
     conversation: str
@@ -276,6 +278,7 @@ class SessionVerdict(Record, frozen=True, kw_only=True):
     repeated: tuple[RepeatedFailure, ...] = ()
     profile: Profile = "companion"
     project: str = ""
+    unread: str = ""
 
     @property
     def guns(self) -> tuple[Moment, ...]:

@@ -57,8 +57,8 @@ from undersong.rows.corpus_scales import (
 )
 from undersong.rows.jsonl import rounded
 from undersong.scan import load_book, scan_conversations
-from undersong.scan.language import language_note, other_language
 from undersong.verdict import session_verdict
+from undersong.verdict.language import language_note, other_language
 
 BATCH = 1024  # messages that are asked together
 SCANNED = 1 << 17  # characters that are scanned together

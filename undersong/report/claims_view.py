@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, LedgerClaim, SessionVerdict
 from undersong.models.verdict import AGAINST, PASTED_ERROR, ClaimState, balance
@@ -17,6 +18,7 @@ WORDS: dict[ClaimState, str] = {
 }  # fmt: skip
 IN_A_SENTENCE: tuple[ClaimState, ...] = ("backed", "unsupported", "contradicted", "disputed", "withdrawn", "hedged")
 CHECKED = frozenset({"tests", "build", "lint"})  # claims that a program can check; others may well need no check
+NAMED, TITLE = 3, 40  # sessions that were not read and are named, and characters of their titles
 ROWS = 200  # claims of a session that are shown; claims.jsonl holds all
 
 
@@ -100,6 +102,21 @@ def work_words(case: Case) -> str:
         return words
     how = f"{checked:,} by tests, a build or a linter, the rest" if checked else "none by a check, each"
     return f"{words}; of the backed {how} by an edit or a call alone"
+
+
+def unread_sessions(case: Case) -> tuple[SessionVerdict, ...]:
+    """The coding sessions whose claims could not be read: nothing found there says nothing."""
+    return tuple(session for session in coding_sessions(case) if session.unread)
+
+
+def unread_words(sessions: Iterable[SessionVerdict]) -> str:
+    """``the claims of 2 sessions (“Title”, …) were not read``; "" where all were."""
+    unread = [session for session in sessions if session.unread]
+    if not unread:
+        return ""
+    names = ", ".join(f"“{one_line(session.title or session.conversation, TITLE)}”" for session in unread[:NAMED])
+    more = f" and {len(unread) - NAMED:,} more" if len(unread) > NAMED else ""
+    return f"what agents claim in {counted(len(unread), 'session')} ({names}{more}) was not read"
 
 
 def ledger_words(case: Case) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import msgspec
 from undersong.core.text import counted
 from undersong.models import Case, by_pattern
 from undersong.patterns.nomination import LEAST, UNREAD_SEQUENCES
-from undersong.report.claims_view import is_work, work_words
+from undersong.report.claims_view import is_work, unread_sessions, unread_words, work_words
 from undersong.report.sequence_words import any_sequence_read, sequence_gaps, whole_readings
 
 BEST_KNOWN = {  # patterns by which people know what is not looked for
@@ -131,6 +131,8 @@ def _unread_sequences(case: Case) -> Iterator[str]:
 
 
 def _unreadable(case: Case) -> Iterator[str]:
+    if words := unread_words(unread_sessions(case)):
+        yield words
     unreadable = sum(each.kind in ("file", "record") for each in case.problems)
     if unreadable:
         yield f"{counted(unreadable, 'file or record', 'files or records')} could not be read"

@@ -11,6 +11,7 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, InputFile
+from undersong.report.claims_view import unread_sessions
 from undersong.report.message_times import input_of
 from undersong.report.opening_choice import Point
 from undersong.report.opening_title import noted_turns
@@ -50,6 +51,8 @@ def input_lines(case: Case, points: Iterable[Point]) -> tuple[FileOutcome, ...]:
     for session in case.sessions:
         noted[homes.get(session.conversation, "")] += noted_turns(session)
     unread = {problem.where: problem.what for problem in case.problems if problem.kind == "file"}
+    for session in unread_sessions(case):
+        unread.setdefault(homes.get(session.conversation, ""), "what agents claim there was not read")
     lines = [
         _line(file, counts.get(file.name, Counter()), noted[file.name], unread.get(file.name, ""))
         for file in case.inputs
@@ -87,6 +90,7 @@ def _line(file: InputFile, counts: Counter[str], noted: int, why: str) -> FileOu
     size = counted(file.messages, "message")
     parts = [counted(counts[noun], noun) for noun in ("finding", "lead") if counts[noun]]
     outcome: Outcome = "finding" if counts["finding"] else "lead" if counts["lead"] else "clean"
-    nothing = f"no lead, {counted(noted, 'turn')} noted" if noted else "nothing stands out"
+    nothing = why or "nothing stands out"
+    nothing = f"no lead, {counted(noted, 'turn')} noted" if noted else nothing
     lost = f", {counted(file.skipped, 'record')} not read" if file.skipped else ""
     return FileOutcome(file.name, outcome, f"{', '.join(parts) or nothing} in {size}{lost}")

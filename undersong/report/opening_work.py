@@ -8,7 +8,7 @@ from datetime import datetime
 from undersong.core.sanitize import one_line
 from undersong.core.text import turn_number
 from undersong.models import Case, Deduction, LedgerClaim, SessionVerdict
-from undersong.models.verdict import PASTED_ERROR
+from undersong.models.verdict import NOT_RUN, PASTED_ERROR
 from undersong.report.claims_view import CHECKED, coding_sessions
 from undersong.report.opening_choice import Point, State
 from undersong.report.opening_phrases import (
@@ -52,8 +52,9 @@ def _latest(claim: LedgerClaim) -> tuple[float, str, int]:
 def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
     words = sentences()
     who = name_of(claim.agent, session.conversation)
-    state = "pasted" if claim.reason == PASTED_ERROR else claim.state
-    against = words.against[state].format(reason=claim.reason)
+    state: str = "pasted" if claim.reason == PASTED_ERROR else claim.state
+    state = "not_run" if claim.reason.startswith(NOT_RUN) else state
+    against = words.against[state].format(reason=claim.reason.removeprefix(NOT_RUN))
     answer = shown_words(claim.evidence[:1]) if claim.state != "unsupported" else ""
     where = f"{at_turn(case, session, claim.position)}{_on(claim.time)}"
     return Point(

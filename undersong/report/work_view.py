@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from undersong.core.text import counted
 from undersong.models import Bypass, Case, LedgerClaim, RepeatedFailure, SessionVerdict
-from undersong.models.verdict import AGAINST, BROKEN, DECISIVE, NARROWER, PART
+from undersong.models.verdict import AGAINST, BROKEN, DECISIVE, NARROWED, NARROWER, PART
 from undersong.report.claims_view import WORDS, balance_words, relation_words
 from undersong.routing.budget import clopper_pearson
 
@@ -23,6 +23,7 @@ CHECKABLE = ("tests", "build", "pushed", "committed", "sent", "fixed", "lint")  
 LESS = (
     PART,
     NARROWER,
+    NARROWED,
     BROKEN,
 )  # reasons of a claim beside which a check of its kind was run and says less, or the contrary
 _TIMED = re.compile(r"[ ]\d{4}-\d\d-\d\dT\S+$")  # a time that some exports write behind the name of a model
@@ -53,6 +54,8 @@ class ClaimToCheck:
         reason = self.claim.reason if self.claim.state == "unsupported" and self.claim.check else ""
         if reason in (PART, NARROWER):
             return "checked in part"
+        if reason == NARROWED:
+            return "check narrowed"
         return "not checked since" if "since the last change" in reason else self.state
 
     @property
@@ -82,6 +85,9 @@ class ClaimShare:
     backed: int
     unchecked: int
     against: int
+    bypasses: int = 0
+    sessions: int = 0
+    unread: int = 0
 
     @property
     def backed_words(self) -> str:
@@ -94,6 +100,8 @@ class ClaimShare:
         return self._share(self.against)
 
     def _share(self, number: int) -> str:
+        if not self.claims:
+            return "–"
         low, high = clopper_pearson(number, self.claims)
         return f"{number / self.claims:.2f} [{low:.2f}, {high:.2f}]"
 
@@ -107,6 +115,7 @@ class WorkView:
     subagents: tuple[ClaimToCheck, ...]
     claims: tuple[ClaimToCheck, ...]
     more: int
+    unread: tuple[SessionVerdict, ...]
     bypasses: tuple[tuple[str, Bypass], ...]
     failures: tuple[tuple[str, RepeatedFailure], ...]
 
@@ -125,6 +134,7 @@ def work_view(case: Case) -> WorkView | None:
         subagents=tuple(_of_subagents(sessions))[:CLAIMS],
         claims=first_claims(sessions),
         more=max(len(_claims(sessions)) - CLAIMS, 0),
+        unread=tuple(session for session in sessions if session.unread),
         bypasses=tuple(bypasses[:BYPASSES]),
         failures=tuple(failures[:FAILURES]),
     )
@@ -188,10 +198,11 @@ def _of_subagents(sessions: Sequence[SessionVerdict]) -> Iterator[ClaimToCheck]:
 def _shares(sessions: Sequence[SessionVerdict]) -> Iterator[ClaimShare]:
     """The shares of all claims, then by folder, by model and by month where there are several, most claims first."""
     claims = list(_once(sessions))
-    if not claims:
+    if not claims and not any(session.unread or session.bypasses for session in sessions):
         return
-    yield _share("all", "", [claim for _, claim in claims])
-    groups: dict[str, dict[str, list[LedgerClaim]]] = {"project": {}, "model": {}, "month": {}}
+    yield _share("all", "", [claim for _, claim in claims], sessions)
+    projects: dict[str, list[LedgerClaim]] = {session.project: [] for session in sessions}
+    groups: dict[str, dict[str, list[LedgerClaim]]] = {"project": projects, "model": {}, "month": {}}
     for project, claim in claims:
         groups["project"].setdefault(project, []).append(claim)
         month = claim.time.strftime("%Y-%m") if claim.time else ""
@@ -199,8 +210,10 @@ def _shares(sessions: Sequence[SessionVerdict]) -> Iterator[ClaimShare]:
             groups[by].setdefault(name, []).append(claim)
     for by, named in groups.items():
         if len(named) > 1 and set(named) != {""}:
-            shares = [_share(by, name or "unknown", own) for name, own in named.items()]
-            order = (lambda one: one.name) if by == "month" else (lambda one: (-one.claims, one.name))
+            shares = [_share(by, name or "unknown", own, _of(sessions, name) if by == "project" else ())
+                      for name, own in named.items()]  # fmt: skip
+            order = (lambda one: one.name) if by == "month" else (lambda one: (-one.against - one.bypasses,
+                     -one.unread, -one.claims, one.name))  # fmt: skip
             yield from sorted(shares, key=order)[:SHARES]
 
 
@@ -216,10 +229,18 @@ def _once(sessions: Iterable[SessionVerdict]) -> Iterator[tuple[str, LedgerClaim
     yield from chosen.values()
 
 
-def _share(by: str, name: str, claims: Sequence[LedgerClaim]) -> ClaimShare:
+def _of(sessions: Sequence[SessionVerdict], project: str) -> list[SessionVerdict]:
+    return [session for session in sessions if session.project == project]
+
+
+def _share(by: str, name: str, claims: Sequence[LedgerClaim], sessions: Sequence[SessionVerdict]) -> ClaimShare:
     states = Counter(claim.state for claim in claims)
     against = sum(states[state] for state in AGAINST)
-    return ClaimShare(by, name, len(claims), states["backed"], states["unsupported"], against)
+    bypasses = sum(not item.is_lead for session in sessions for item in session.bypasses)
+    unread = sum(bool(session.unread) for session in sessions)
+    return ClaimShare(
+        by, name, len(claims), states["backed"], states["unsupported"], against, bypasses, len(sessions), unread
+    )
 
 
 def _rank(item: ClaimToCheck) -> tuple[int, bool, int, float, str, int]:

@@ -12,7 +12,7 @@ import msgspec
 from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
-from undersong.models.verdict import BROKEN, NARROWED, Bypass, LedgerClaim, LedgerKind
+from undersong.models.verdict import BROKEN, NARROWED, NOT_RUN, Bypass, LedgerClaim, LedgerKind
 from undersong.verdict.admissions import Retraction, admission_of, admits_call, retractions, thoughts_against
 from undersong.verdict.check_claims import (
     NEVER,
@@ -171,7 +171,7 @@ def _by_the_log(session: _Session, turn: TranscriptTurn, claim: Claim, kind: Led
         return Ruling("backed", "a check passed right after it", passed)
     blank = _has_blanks(session, turn)
     if not blank and (missing := _missing_run(session, turn, claim, kind)):
-        return Ruling("contradicted", f"the message says that it was run again, and {missing}")
+        return Ruling("contradicted", f"{NOT_RUN}{missing}")
     if ruling.state == "backed" and is_narrowed(turn, _about(turn, claim), session.narrowed):
         return ruling._replace(state="unsupported", reason=NARROWED)
     if ruling.state == "unsupported" and blank:

@@ -45,6 +45,7 @@ from undersong.verdict.profile import profile_of, project_of
 from undersong.verdict.repeated_failures import repeated_failures
 from undersong.verdict.session_title import title_of
 from undersong.verdict.transcript import DetectorResult, Signals, Transcript, turns_of
+from undersong.verdict.unread import unread_because
 
 __all__ = ["MECHANISM", "false_promises"]
 MARKED = {  # the kind of a moment, and the field of a mark that has its codes
@@ -114,7 +115,7 @@ def session_verdict(
         confirmations=tuple(confirmations),
         profile=profile,
         project=project_of(conversation),
-        **_ledger(conversation.source_format, transcript, history, deductions, results[MECHANISM]),
+        **_ledger(conversation, transcript, history, deductions, results[MECHANISM]),
     )
 
 
@@ -141,12 +142,12 @@ def with_ledger(verdict: SessionVerdict, conversation: Conversation, scans: Sequ
     transcript = Transcript(conversation, scans)
     history = CheckHistory(transcript)
     promises = false_promises(transcript, history)
-    ledger = _ledger(conversation.source_format, transcript, history, verdict.deductions, promises)
+    ledger = _ledger(conversation, transcript, history, verdict.deductions, promises)
     return msgspec.structs.replace(verdict, title=title_of(conversation), **ledger)
 
 
 def _ledger(
-    source_format: str,
+    conversation: Conversation,
     transcript: Transcript,
     history: CheckHistory,
     deductions: Sequence[Deduction],
@@ -156,9 +157,11 @@ def _ledger(
 
     Of talk without tools and without code that changes no ledger is kept, unless it is the log of a coding agent.
     """
-    keeps = source_format in AGENT_LOGS or _shows_work(transcript, promises)
+    keeps = conversation.source_format in AGENT_LOGS or _shows_work(transcript, promises)
+    claims = claim_ledger(transcript, history, deductions) if keeps else ()
     return {
-        "claims": claim_ledger(transcript, history, deductions) if keeps else (),
+        "claims": claims,
+        "unread": unread_because(conversation, transcript, claims) if keeps else "",
         "bypasses": with_thoughts(bypasses(transcript, history), transcript),
         "repeated": repeated_failures(transcript),
     }

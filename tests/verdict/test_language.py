@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Undersong
 from tests.scan.dialogue import talk
-from undersong.scan.language import language_note, languages_config, other_language
+from undersong.verdict.language import language_note, languages_config, other_language
 
 TEXTS = {
     "German": "Ich habe dir das schon gesagt, aber du willst es nicht hören. Wenn wir das Geld nicht haben, ist die "
