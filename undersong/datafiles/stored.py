@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 PACKAGE: Path = Path(__file__).parents[1]
-_CODE = (".py", ".lark")
+_CODE = (".py", ".pyc", ".lark")
 _DIGEST = 32  # bytes of a SHA-256
 T = TypeVar("T")
 
@@ -58,12 +58,12 @@ def write_whole(target: Path, content: bytes) -> None:
 @cache
 def _code() -> bytes:
     """The version, and time and size of every file of code, as Python tells by them whether its bytecode fits."""
-    version = (PACKAGE / "__init__.py").read_bytes()
-    return hashlib.sha256(version + "\n".join((msgspec.__version__, *sorted(_stamps(PACKAGE)))).encode()).digest()
+    version = str(getattr(sys.modules[__name__.partition(".")[0]], "__version__", ""))
+    return hashlib.sha256("\n".join((version, msgspec.__version__, *sorted(_stamps(PACKAGE)))).encode()).digest()
 
 
 def _stamps(place: Path | str) -> Iterator[str]:
-    with os.scandir(place) as entries:
+    with contextlib.suppress(OSError), os.scandir(place) as entries:  # within an archive: the version tells
         for entry in entries:
             if entry.name.endswith(_CODE):
                 status = entry.stat()
