@@ -170,12 +170,10 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_where_it_is_written_
             assert [each.finding_id for each in store.list_findings(FindingQuery(conversation="c1")).items] == ["f1"]
 
 
-PAGES = (
-    "/", "/findings?sort=recent", "/findings?q=garden&sure=likely&reviewed=none", "/find?q=garden", "/leads", "/claims",
-    "/conversations?q=garden", "/conversations?title=GARDEN", "/conversation?id=talk-00001", "/agents?name=ADA",
-    "/agent?name=talk-00001/ada", "/compare?by=agent", "/compare?by=model", "/review", "/review?from=lead",
-    "/review/decisions", "/review/figures", "/api/v1/findings?limit=2&levels=high",
-    "/api/v1/agents?limit=3", "/api/v1/search?words=nobody+%22else+understands%22&limit=2",
+PAGES = (  # lists have a test of their own
+    "/", "/findings?q=garden&sure=likely&reviewed=none", "/conversations?q=garden", "/conversation?id=talk-00001",
+    "/agent?name=talk-00001/ada", "/compare?by=agent", "/compare?by=model", "/review",
+    "/api/v1/search?words=nobody+%22else+understands%22&limit=2",
 )  # fmt: skip
 
 
