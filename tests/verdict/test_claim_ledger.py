@@ -82,6 +82,13 @@ def test_every_quote_of_the_ledger_stands_in_its_message(tmp_path: Path) -> None
                 assert texts[quote.message_id][quote.start : quote.end] == quote.text
 
 
+def test_a_change_after_the_last_check_is_named_by_its_file(tmp_path: Path) -> None:
+    name = "a suite is said to have been run again behind a change, and was not"
+    (case,) = [one for one in SESSIONS if one["name"] == name]
+    (bypass,) = PROMISES.verdict(case["turns"], "claude-code", tmp_path)[1].bypasses
+    assert (bypass.kind, bypass.path) == ("changed_after_check", "src/timetable.py")
+
+
 MASKED = {
     "pytest -q": [False],
     "pytest -q | tail -3": [True, False],

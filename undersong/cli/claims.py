@@ -267,7 +267,8 @@ def _claim_lines(claim: LedgerClaim) -> Iterator[str]:
 
 def _bypass_line(bypass: Bypass) -> str:
     lines = one_line(" | ".join(bypass.lines) or bypass.explanation, LINE)
-    return f"{mechanism_name(bypass.kind)}: {turn_at(bypass.position)}: {lines}"
+    path = f" ({one_line(bypass.path, LINE)})" if bypass.path else ""
+    return f"{mechanism_name(bypass.kind)}: {turn_at(bypass.position)}: {lines}{path}"
 
 
 def _without_ledger(verdicts: Iterable[SessionVerdict]) -> int:

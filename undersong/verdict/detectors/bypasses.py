@@ -272,7 +272,8 @@ def _by_claims(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass
         stale = _passed_before(ruling, claim, turn)
         if stale:
             lines = [stale, words.strip()]
-            yield _bypass(turn, "changed_after_check", "The code was changed after its tests last ran.", lines)
+            explanation = "The code was changed after its tests last ran."
+            yield _bypass(turn, "changed_after_check", explanation, lines, _changed_last(transcript, turn))
         if (ruling.state != "backed" and ruling.reason != NARROWER) or not recent:
             continue
         outcomes = [event.outcome.outcome for event in recent if event.outcome and not event.reported]
@@ -291,6 +292,12 @@ def _by_claims(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass
             lines = [outcomes[-1].command, words.strip()]
             yield _bypass(turn, "part_run", "Some of the tests were run, and all are claimed.", lines)
         yield from _counts(turn, claim, words, [outcome.text for outcome in outcomes])
+
+
+def _changed_last(transcript: Transcript, turn: TranscriptTurn) -> str:
+    """The file that was changed last on the request of a turn, before it."""
+    own = (placed.outcome for placed in transcript.outcomes_before(turn.place, turn.run))
+    return next((outcome.path for outcome in reversed(list(own)) if outcome.changes and outcome.path), "")
 
 
 def _counts(turn: TranscriptTurn, claim: Claim, words: str, outputs: Sequence[str]) -> Iterator[Bypass]:
