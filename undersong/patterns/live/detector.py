@@ -14,6 +14,7 @@ from undersong.patterns.detect import detect, indicators_named
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.fields import DOWNSTREAM
 from undersong.patterns.language.inputs import NEVER_MISSING, available_inputs, gives, lacking
+from undersong.patterns.live.candidates import every_match
 from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_between, joined, ordered
 from undersong.patterns.live.columns import changed_sequences, joined_table
 from undersong.patterns.live.end_filter import EndConditions
@@ -50,6 +51,7 @@ class LiveDetector:
         self.rules = tuple(rules)
         self.given_by, self.steps = given_by, steps
         self._rules = (*self.rules, *shapes_for(self.rules))  # the latter run unreported
+        self._searched = tuple(map(every_match, self._rules))
         self._asking = frozenset(number for number, rule in enumerate(self._rules) if asked_of_findings(rule))
         self._by_target = frozenset(
             number for number, rule in enumerate(self._rules) if "target" in rule.file.partition_by
@@ -251,15 +253,16 @@ class LiveDetector:
         search = self._search(timelines, toward, marked=not self._asking.isdisjoint(numbers))
         for number in numbers:
             matches: dict[TimelineKey, list[Match]] = {line: [] for line in timelines}
-            for match in search.search(self._rules[number]).matches:
-                timeline = match.partition.timeline
-                matches[timeline.agent, timeline.conversation].append(match)
-            for line, own in matches.items():
-                timelines[line].take(number, own, toward.get(line) if number in self._by_target else None)
+            for match in search.search(self._searched[number]).matches:
+                key = match.partition.timeline
+                matches[key.agent, key.conversation].append(match)
+            for line, timeline in timelines.items():
+                targets = toward.get(line) if number in self._by_target else None
+                timeline.take(number, matches[line], targets, timeline.begin(number))
 
     def _run_over_several(self, line: TimelineKey, number: int) -> None:
         """Run a rule over an agent's rows and those of the agents whom it addressed."""
-        rule, own, senders = self._rules[number], self.timelines[line], self._senders[number]
+        rule, own, senders = self._searched[number], self.timelines[line], self._senders[number]
         lines = {agent: (agent, None) for agent in senders.addressed(line)}
         others = {
             agent: self.timelines[of].timeline(marked=False) for agent, of in lines.items() if of in self.timelines

@@ -16,14 +16,15 @@ from undersong.patterns.language.logic import Evaluate, compile_tree
 from undersong.patterns.language.row_pattern import at_end
 from undersong.patterns.live.columns import GrowingArray, GrowingColumns
 from undersong.patterns.set_indicators import asked_of_findings
-from undersong.patterns.vectorized.exact_sum import NotVectorizable
+from undersong.patterns.vectorized.backward_steps import BackwardSteps
+from undersong.patterns.vectorized.exact_sum import I, NotVectorizable
 from undersong.patterns.vectorized.row_source import RowSource
 from undersong.patterns.vectorized.rule_plan import plan
 from undersong.patterns.vectorized.start_filter import MatchRequirements, nfa_of
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Masks, Vectors, mask_type
 
-_Reach: TypeAlias = dict[tuple[int, int | None, bool, bool], tuple[int, B | None]]
-MANY = 8  # new rows of one timeline from which on they are not looked at one by one
+_Reach: TypeAlias = dict[tuple[int, int | None, bool, bool], list[I] | None]
+MANY = 8  # new rows of one timeline, or sequences of one row, from which on they are not looked at one by one
 TOGETHER = 20  # rows from which on arrays give the masks of a rule sooner than its functions row by row
 
 
@@ -32,7 +33,8 @@ class _EndConditions(NamedTuple):
 
     ``always``: a row of any kind can change what matches (``$``). ``asks``: findings set indicators that it asks for on
     earlier rows, so that these say nothing here. ``rows`` are what a row alone must say to fit each
-    variable, None for anything.
+    variable, None for anything. ``back`` says how far back a match begins. ``whole``: a row that fits no variable can
+    begin a match, or the rule ignores rows, so that places say nothing.
     """
 
     rows: tuple[Evaluate | None, ...]
@@ -41,6 +43,8 @@ class _EndConditions(NamedTuple):
     always: bool
     asks: bool
     requirements: MatchRequirements
+    back: BackwardSteps
+    whole: bool
 
 
 @lru_cache(maxsize=256)
@@ -54,7 +58,9 @@ def _end_conditions(rule: PatternRule) -> _EndConditions:
     always, asks = at_end(rule.trees.part), bool(asked_of_findings(rule))
     trees = [condition.row for condition in plan(rule).conditions]
     rows = tuple(None if tree is None else compile_tree(tree, row_leaf) for tree in trees)
-    return _EndConditions(rows, 0 if 0 in masks else last, wanted, always, asks, plan(rule).requirements)
+    whole = rule.trees.where is not None or any(way < 0 or not nfa.wanted[way] for way in nfa.first)
+    back, requirements = BackwardSteps(rule.program), plan(rule).requirements
+    return _EndConditions(rows, 0 if 0 in masks else last, wanted, always, asks, requirements, back, whole)
 
 
 class RowMasks(NamedTuple):
@@ -128,81 +134,82 @@ class MatchEndFilter:
         """Of each row the bits of the variables of a rule that it fits on its own; none where the rule ignores it."""
         return self._bits.values[number]  # type: ignore[no-any-return]
 
-    def append(self, rows: GrowingColumns, masks: RowMasks) -> set[int]:
-        """Take the last of the timeline's rows, by their ``masks``; the rules whose matches they can change."""
+    def append(self, rows: GrowingColumns, masks: RowMasks) -> dict[int, int]:
+        """Take the last of the timeline's rows, by their ``masks``; the rules whose matches they can change.
+
+        Of each rule the place from which on: no match that begins before is another than it was.
+        """
         first, asked = self._bits.size, self._conditions
         self._bits.append(masks.bits)
         self._inside.append(masks.inside)
         self._seen |= np.bitwise_or.reduce(masks.bits, axis=1)
         closing = masks.inside & (asked.anything | (masks.bits & asked.last != 0))
         some = closing.any(axis=1)
-        due = set(np.flatnonzero(np.where(asked.always, masks.inside.any(axis=1), some & asked.asks)).tolist())
+        due = dict.fromkeys(
+            np.flatnonzero(np.where(asked.always, masks.inside.any(axis=1), some & asked.asks)).tolist(), 0
+        )
         possible = some & ~asked.always & ~asked.asks & (asked.wanted & ~self._seen == 0)
         reach: _Reach = {}
         for number in np.flatnonzero(possible).tolist():
             places = np.flatnonzero(closing[number]) + first
-            if len(places) > MANY or any(self._can_end(number, rows, place, reach) for place in places.tolist()):
-                due.add(number)
+            if len(places) > MANY:
+                due[number] = 0
+                continue
+            begins = [self._begin(number, rows, place, reach) for place in places.tolist()]
+            if any(begin is not None for begin in begins):
+                due[number] = min(begin for begin in begins if begin is not None)
         return due
 
-    def _can_end(self, number: int, rows: GrowingColumns, end: int, reach: _Reach) -> bool:
-        """Whether the rows before one that closes a match, as far as one can reach, hold what each match needs.
+    def _begin(self, number: int, rows: GrowingColumns, end: int, reach: _Reach) -> int | None:
+        """The first place at which a match may begin that ends with a row; None where none can end there.
 
-        ``reach`` holds what rules of the same ``within`` and ``partition_by`` have in common.
+        The rows before hold what each match needs, as far as one can reach. ``reach`` holds what rules of the same
+        ``within`` and ``partition_by`` have in common.
         """
-        rule, last = self._conditions.rules[number], rows.entries[end].row
-        need, by = _end_conditions(rule).requirements, rule.file.partition_by
-        key = end, rule.within, "conversation" in by, "target" in by
+        rule = self._conditions.rules[number]
+        key = end, rule.within, "conversation" in rule.file.partition_by, "target" in rule.file.partition_by
         if key not in reach:
-            reach[key] = _reached(rows, *key)
-        first, same = reach[key]
-        inside = self._inside.values[number, first : end + 1]
-        masks = self._bits.values[number, first : end + 1][inside if same is None else inside & same]
-        kind = masks.dtype.type
-        for kinds, count in need.needs:
-            if np.count_nonzero(masks & kind(kinds)) < count:
-                return False
-        return ("target" in by and last.target is None) or _in_reach(masks.tolist(), need)
+            reach[key] = _sequences(rows, *key)
+        sequences, own = reach[key], _end_conditions(rule)
+        if sequences is None:
+            return 0
+        bits, inside = self._bits.values[number], self._inside.values[number]
+        begins = []
+        for places in sequences:
+            seen = places if rule.where is None else places[inside[places]]
+            longest = _longest(bits[seen].tolist(), own)
+            if longest:
+                begins.append(int(seen[-longest]))
+        return 0 if begins and own.whole else min(begins, default=None)
 
 
-def _reached(
+def _longest(masks: Sequence[int], own: _EndConditions) -> int:
+    """The most of the last rows that a match may take which ends with the last one; 0 where none has what it needs."""
+    longest = own.back.longest(masks, own.requirements.longest)
+    last = masks[len(masks) - longest :]
+    for kinds, count in own.requirements.needs if longest else ():
+        if sum([mask & kinds != 0 for mask in last]) < count:
+            return 0
+    return longest
+
+
+def _sequences(
     rows: GrowingColumns, end: int, within: int | None, by_conversation: bool, by_target: bool
-) -> tuple[int, B | None]:
-    """The first row that may be of one match with the row at ``end``, as far as time tells, and which are, from it on.
+) -> list[I] | None:
+    """The read rows that may be of one match with the row at ``end``, in each sequence that it is in, as time tells.
 
-    None: all of them.
+    None where the row is in too many sequences to look at.
     """
     last, time = rows.entries[end].row, rows.entries[end].time
     first = 0 if within is None or time is None else int(np.searchsorted(rows.times[: end + 1], time - within))
-    same: B | None = None
+    same = rows.read[first : end + 1]
     if by_conversation:
-        same = rows.text("conversation")[first : end + 1] == rows.codes[last.conversation]
-    if by_target and last.target is not None:  # public rows are of everybody's sequences
-        targets = rows.text("target")[first : end + 1]
-        near = (targets == rows.codes[last.target]) | (targets == UNKNOWN)
-        same = near if same is None else same & near
-    return first, same
-
-
-def _in_reach(masks: Sequence[int], need: MatchRequirements) -> bool:
-    """Whether enough of the rows that a match needs come before it would pass over too many, or be too long."""
-    lacking, wanted = _still_lacking(dict(need.needs))
-    passed = 0
-    for count, mask in enumerate(reversed(masks), 1):
-        passed = 0 if mask & need.bound else passed + 1
-        if mask & wanted:
-            lacking, wanted = _still_lacking({kinds: n - (mask & kinds != 0) for kinds, n in lacking.items()})
-        if not lacking:
-            return True
-        if (need.gap is not None and passed > need.gap) or count == need.longest:
-            return False
-    return not lacking
-
-
-def _still_lacking(lacking: dict[int, int]) -> tuple[dict[int, int], int]:
-    """What is lacking of rows of each kind, without those of which there are enough; the bits of any of them."""
-    left = {kinds: number for kinds, number in lacking.items() if number > 0}
-    wanted = 0
-    for kinds in left:
-        wanted |= kinds
-    return left, wanted
+        same = same & (rows.text("conversation")[first : end + 1] == rows.codes[last.conversation])
+    if not by_target:
+        return [same.nonzero()[0] + first]
+    targets = rows.text("target")[first : end + 1]
+    codes = {rows.codes[last.target]} if last.target is not None else set(targets.tolist())
+    if len(codes) > MANY:
+        return None
+    public = targets == UNKNOWN  # public rows are of everybody's sequences
+    return [(same & (public | (targets == code))).nonzero()[0] + first for code in codes]

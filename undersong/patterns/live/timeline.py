@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from undersong.models import Finding, Row
 from undersong.patterns.findings import Balance, finding_of
+from undersong.patterns.live.candidates import Candidate, search_from, selected, updated
 from undersong.patterns.live.columns import GrowingColumns
 from undersong.patterns.live.end_filter import EndConditions, MatchEndFilter, RowMasks
 from undersong.patterns.live.indicators import GrowingIndicators
@@ -22,9 +24,13 @@ from undersong.rows.binary import from_microseconds
 
 
 class LiveFinding(NamedTuple):
-    """A finding, and the last event time at which it is open; ``ended``: settled by ``end``, and the same since."""
+    """A finding of a match, and the last event time at which it is open.
+
+    ``ended``: settled by ``end``, and the same since.
+    """
 
     finding: Finding
+    match: Match
     open_through: int
     ended: bool = False
 
@@ -46,6 +52,8 @@ class LiveTimeline:
         self.columns, self._marked = GrowingColumns(self._codes), GrowingColumns(self._codes)
         self._places: dict[Place, int] = {}
         self._filter = MatchEndFilter(self._conditions)
+        self._candidates: list[list[Candidate]] = [[] for _ in self._rules]
+        self._begins: dict[int, int] = {}
         self.balance = Balance()
 
     @property
@@ -109,31 +117,51 @@ class LiveTimeline:
                 self.balance.add(entry.row)
         return fresh
 
-    def due(self, masks: RowMasks) -> set[int]:
+    def due(self, masks: RowMasks) -> Set[int]:
         """The numbers of the rules whose findings the rows just taken can change; ``masks`` are theirs.
 
         Of a rule that asks for what findings set this holds as long as these set the same.
         """
-        return self._filter.append(self.columns, masks)
+        begins = self._filter.append(self.columns, masks)
+        self._begins = {
+            number: search_from(self._rules[number], self._candidates[number], first)
+            for number, first in begins.items()
+        }
+        return self._begins.keys()
+
+    def begin(self, number: int) -> int:
+        """The place before which no match of a rule begins that the rows just taken can change."""
+        return self._begins.get(number, 0)
 
     def bits(self, number: int) -> Masks:
-        """Of each row the bits of the variables of a rule that it fits on its own, without what findings set."""
-        return self._filter.bits(number)
+        """Of each row the bits of the variables of a rule that it fits on its own, without what findings set.
 
-    def take(self, number: int, matches: Iterable[Match], toward: Collection[str] | None = None) -> None:
-        """These are the matches of a rule now; of two with one id the later one stands, as in a batch run.
+        None of the rows before a match can be another one.
+        """
+        bits, first = self._filter.bits(number), self.begin(number)
+        return np.concatenate([np.zeros(first, dtype=bits.dtype), bits[first:]]) if first else bits
 
-        Those of other sequences than the ones ``toward`` some targets stay as they are.
+    def take(
+        self, number: int, matches: Iterable[Match], toward: Collection[str] | None = None, first: int = 0
+    ) -> None:
+        """These are the matches of a rule now, from ``first`` on; it keeps the strongest itself.
+
+        Those of other sequences than the ones ``toward`` some targets stay as they are. Of two with one id the later
+        one stands, as in a batch run.
         """
         rule, means, before = self._rules[number], self.balance.means(), self.findings[number]
+        candidates = self._candidates[number] = updated(self._candidates[number], matches, first, toward)
+        earlier = {id(each.match): each for each in before.values()}
         findings: dict[str, LiveFinding] = {}
-        if toward is not None:
-            findings = {name: each for name, each in before.items() if each.finding.target not in toward}
-            matches = (match for match in matches if match.partition.target in toward)
-        for match in matches:
-            finding = with_origin(finding_of(rule, match, means), rule, self.indicators)
+        for match, through in selected(rule, candidates):
+            same = earlier.get(id(match))
+            if same is not None:
+                findings[same.finding.finding_id] = same._replace(open_through=through)
+                continue
+            match_now = match._replace(open_through=through)
+            finding = with_origin(finding_of(rule, match_now, means), rule, self.indicators)
             ended = _stays_ended(before.get(finding.finding_id), finding)
-            findings[finding.finding_id] = LiveFinding(finding, match.open_through, ended)
+            findings[finding.finding_id] = LiveFinding(finding, match, through, ended)
         self.findings[number] = findings
 
     def end(self, *, settle: bool) -> None:
@@ -143,20 +171,20 @@ class LiveTimeline:
         """
         means = self.balance.means()
         for own in self.findings:
-            for name, (finding, through, _) in own.items():
-                own[name] = LiveFinding(msgspec.structs.replace(finding, balance=means), through, settle)
+            for name, live in own.items():
+                own[name] = live._replace(finding=msgspec.structs.replace(live.finding, balance=means), ended=settle)
 
     def current(self, active: Iterable[int]) -> dict[str, Finding]:
         """The findings of some rules by id, each open or settled as the last row says."""
         return {name: self._with_status(number, name) for number in active for name in self.findings[number]}
 
     def _with_status(self, number: int, name: str) -> Finding:
-        finding, through, ended = self.findings[number][name]
-        status = "open" if self.latest <= through and not ended else "settled"
-        if finding.status != status:
-            finding = msgspec.structs.replace(finding, status=status)
-            self.findings[number][name] = LiveFinding(finding, through, ended)
-        return finding
+        live = self.findings[number][name]
+        status = "open" if self.latest <= live.open_through and not live.ended else "settled"
+        if live.finding.status != status:
+            live = live._replace(finding=msgspec.structs.replace(live.finding, status=status))
+            self.findings[number][name] = live
+        return live.finding
 
 
 def _stays_ended(before: LiveFinding | None, finding: Finding) -> bool:

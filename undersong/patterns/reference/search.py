@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -135,9 +135,9 @@ class _TimelineSearcher:
             return False
         finally:
             path_matches = _with_open_times(rule, partition, path_matches)
-            self.matches += (
-                strongest(path_matches) if rule.file.keep == "strongest" else [match for _, match in path_matches]
-            )
+            if rule.file.keep == "strongest":
+                path_matches = [path_matches[number] for number in strongest(path_matches)]
+            self.matches += [match for _, match in path_matches]
         return True
 
 
@@ -165,8 +165,22 @@ def prepared(
     return PreparedSequence(contexts, masks, limits(partition, rule.within, rule.file.max_unread, closed))
 
 
-def strongest(candidates: Sequence[tuple[MatchPath, Match]]) -> list[Match]:
-    """The matches that ``keep: strongest`` leaves, in order of their first rows.
+class Span(Protocol):
+    """Where a match lies in its sequence."""
+
+    @property
+    def start(self) -> int:
+        """Its first row."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """One past its last row."""
+        ...
+
+
+def strongest(candidates: Sequence[tuple[Span, Match]]) -> list[int]:
+    """The numbers of the matches that ``keep: strongest`` leaves, in order of their first rows.
 
     The strongest stands (of equals the earlier start), and those whose span of rows overlaps it fall; then the
     strongest of the rest, and so on. An unknown strength is the weakest.
@@ -177,7 +191,7 @@ def strongest(candidates: Sequence[tuple[MatchPath, Match]]) -> list[Match]:
         start, end = candidates[i][0].start, candidates[i][0].end
         if all(end <= candidates[k][0].start or candidates[k][0].end <= start for k in selected):
             selected.append(i)
-    return [candidates[i][1] for i in sorted(selected, key=lambda i: candidates[i][0].start)]
+    return sorted(selected, key=lambda i: candidates[i][0].start)
 
 
 NEVER_OPEN, ALWAYS_OPEN = -(1 << 62), 1 << 62  # microseconds: before and after every time
@@ -209,14 +223,14 @@ def _with_open_times(
     """The matches, which are in the order of their starts, each with the last time at which it is open."""
     times = open_times(rule)
     paths = [path for path, _ in matches]
-    anchors = _last_overlapping(paths) if times.by_overlap else [path.start for path in paths]
+    anchors = last_overlapping(paths) if times.by_overlap else [path.start for path in paths]
     return [
         (path, match._replace(open_through=_open_through(times, partition, path, anchor)))
         for (path, match), anchor in zip(matches, anchors, strict=True)
     ]
 
 
-def _last_overlapping(paths: Iterable[MatchPath]) -> list[int]:
+def last_overlapping(paths: Iterable[Span]) -> list[int]:
     """For each match the last row of all that overlap it, in turn."""
     until: list[int] = []
     clusters = []

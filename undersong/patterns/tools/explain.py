@@ -85,11 +85,13 @@ def _try(rule: PatternRule, partition: Partition) -> RuleTrial:
     except GaveUp:
         tried = tried._replace(gave_up=True)
     if rule.file.keep == "strongest":
-        strongest_ids = {id(match) for match in strongest(tried.matches)}
+        numbers = strongest(tried.matches)
         weaker = [
-            (path, "a stronger match overlaps it") for path, match in tried.matches if id(match) not in strongest_ids
+            (path, "a stronger match overlaps it")
+            for number, (path, _) in enumerate(tried.matches)
+            if number not in numbers
         ]
-        matches = [(path, match) for path, match in tried.matches if id(match) in strongest_ids]
+        matches = [tried.matches[number] for number in numbers]
         return tried._replace(matches=matches, refused=tried.refused + weaker)
     return tried
 

@@ -264,7 +264,7 @@ def headed(masks: Masks, head: Outline) -> B:
     return fits
 
 
-_ACCEPTED = -1
+ACCEPTED = -1
 
 
 class Nfa(NamedTuple):
@@ -285,7 +285,7 @@ def nfa_of(program: Program) -> Nfa:
     number = {place: index for index, place in enumerate(places)}
 
     def reached(place: int) -> tuple[int, ...]:
-        return tuple(sorted({_ACCEPTED if end < 0 else number[end] for end in _reached(program, place)}))
+        return tuple(sorted({ACCEPTED if end < 0 else number[end] for end in _reached(program, place)}))
 
     wanted = tuple(program.instructions[place][1] for place in places)
     return Nfa(wanted, tuple(reached(place + 1) for place in places), reached(0))
@@ -295,7 +295,7 @@ def shortest(program: Program) -> int:
     """The least number of rows that a match takes."""
     nfa = nfa_of(program)
     front, rows = set(nfa.first), 0
-    while _ACCEPTED not in front:
+    while ACCEPTED not in front:
         front, rows = {after for way in front for after in nfa.after[way]}, rows + 1
     return rows
 
@@ -314,6 +314,6 @@ def _reached(program: Program, place: int) -> set[int]:
         if operation == ROW:
             row_places.add(place)
         elif operation == ACCEPT:
-            row_places.add(_ACCEPTED)
+            row_places.add(ACCEPTED)
         open_places += successors(program, place)
     return row_places
