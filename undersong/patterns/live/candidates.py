@@ -10,7 +10,7 @@ from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.reference.search import ALWAYS_OPEN, Match, last_overlapping, strongest
 
 
-class Candidate:
+class CandidateMatch:
     """A match; ``start`` and ``end`` are the places of its first row and past its last one."""
 
     __slots__ = ("end", "match", "start")
@@ -25,7 +25,7 @@ def every_match(rule: PatternRule) -> PatternRule:
     return msgspec.structs.replace(rule, file=msgspec.structs.replace(rule.file, keep="every"))
 
 
-def search_from(rule: PatternRule, candidates: Iterable[Candidate], first: int) -> int:
+def search_from(rule: PatternRule, candidates: Iterable[CandidateMatch], first: int) -> int:
     """The place from which on a search finds what a whole one does there, where before ``first`` no match is another.
 
     Where a match decides at which row the next one may begin, none goes on beyond it.
@@ -37,26 +37,26 @@ def search_from(rule: PatternRule, candidates: Iterable[Candidate], first: int) 
 
 
 def updated(
-    candidates: Iterable[Candidate], matches: Iterable[Match], first: int, toward: Collection[str] | None
-) -> list[Candidate]:
+    candidates: Iterable[CandidateMatch], matches: Iterable[Match], first: int, toward: Collection[str] | None
+) -> list[CandidateMatch]:
     """The candidates with those ``matches`` in place of the earlier ones that begin at ``first`` or later.
 
     Those of other sequences than the ones ``toward`` some targets stay as they are.
     """
 
-    def is_searched(candidate: Candidate) -> bool:
+    def is_searched(candidate: CandidateMatch) -> bool:
         return candidate.start >= first and (toward is None or candidate.match.partition.target in toward)
 
     remaining = [each for each in candidates if not is_searched(each)]
-    return remaining + [each for each in map(Candidate, matches) if is_searched(each)]
+    return remaining + [each for each in map(CandidateMatch, matches) if is_searched(each)]
 
 
-def selected(rule: PatternRule, candidates: Sequence[Candidate]) -> Iterator[tuple[Match, int]]:
+def selected(rule: PatternRule, candidates: Sequence[CandidateMatch]) -> Iterator[tuple[Match, int]]:
     """The matches that the rule keeps, each with the last event time at which it is open."""
     if rule.file.keep != "strongest":
         yield from ((candidate.match, candidate.match.open_through) for candidate in candidates)
         return
-    sequences: dict[tuple[str | None, str | None], list[Candidate]] = {}
+    sequences: dict[tuple[str | None, str | None], list[CandidateMatch]] = {}
     for candidate in sorted(candidates, key=lambda candidate: candidate.start):
         partition = candidate.match.partition
         sequences.setdefault((partition.target, partition.conversation), []).append(candidate)

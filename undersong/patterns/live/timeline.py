@@ -10,7 +10,7 @@ import numpy as np
 
 from undersong.models import Finding, Row
 from undersong.patterns.findings import Balance, finding_of
-from undersong.patterns.live.candidates import Candidate, search_from, selected, updated
+from undersong.patterns.live.candidates import CandidateMatch, search_from, selected, updated
 from undersong.patterns.live.columns import GrowingColumns
 from undersong.patterns.live.end_filter import EndConditions, MatchEndFilter, RowMasks
 from undersong.patterns.live.indicators import GrowingIndicators
@@ -52,7 +52,7 @@ class LiveTimeline:
         self.columns, self._marked = GrowingColumns(self._codes), GrowingColumns(self._codes)
         self._places: dict[Place, int] = {}
         self._filter = MatchEndFilter(self._conditions)
-        self._candidates: list[list[Candidate]] = [[] for _ in self._rules]
+        self._candidates: list[list[CandidateMatch]] = [[] for _ in self._rules]
         self._begins: dict[int, int] = {}
         self.balance = Balance()
 

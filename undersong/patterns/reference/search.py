@@ -165,7 +165,7 @@ def prepared(
     return PreparedSequence(contexts, masks, limits(partition, rule.within, rule.file.max_unread, closed))
 
 
-class Span(Protocol):
+class RowSpan(Protocol):
     """Where a match lies in its sequence."""
 
     @property
@@ -179,7 +179,7 @@ class Span(Protocol):
         ...
 
 
-def strongest(candidates: Sequence[tuple[Span, Match]]) -> list[int]:
+def strongest(candidates: Sequence[tuple[RowSpan, Match]]) -> list[int]:
     """The numbers of the matches that ``keep: strongest`` leaves, in order of their first rows.
 
     The strongest stands (of equals the earlier start), and those whose span of rows overlaps it fall; then the
@@ -230,7 +230,7 @@ def _with_open_times(
     ]
 
 
-def last_overlapping(paths: Iterable[Span]) -> list[int]:
+def last_overlapping(paths: Iterable[RowSpan]) -> list[int]:
     """For each match the last row of all that overlap it, in turn."""
     until: list[int] = []
     clusters = []
