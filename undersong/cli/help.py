@@ -10,7 +10,8 @@ WIDEST = 110  # columns of a help page; longer lines are hard to read
 OTHER = "Other options"
 SECTIONS = {  # title → names of parameters, for every command alike; what is in none comes last
     "What is read": (
-        "source_format", "dates", "only", "since", "seed", "budget_share", "recall", "read_all", "follow", "poll",
+        "source_format", "fields", "dates", "only", "since", "seed", "budget_share", "recall", "read_all", "follow",
+        "poll",
     ),
     "What is looked for": (
         "read", "rules", "folder", "rule", "names", "profile", "thinking", "prevalence", "warn", "signals",

@@ -62,6 +62,13 @@ DEFAULT_STORE = "undersong-report.db"  # of every command: what an audit without
 LEDGER = "undersong-report.ledger.db"  # paid answers, where the store is on a server
 
 
+def _fields(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str] | None:  # noqa: ARG001
+    """The keys of ``--map``, checked before any work."""
+    from undersong.formats.field_map import field_map
+
+    return field_map(value) if value else None
+
+
 def _corpus_options(required: bool) -> Callable[[F], F]:
     """PATH... and what chooses from them."""
     return _options(
@@ -71,6 +78,13 @@ def _corpus_options(required: bool) -> Callable[[F], F]:
             "--dates",
             type=click.Choice(["day-first", "month-first"]),
             help="How to read the dates of an export that can be read in two ways, such as 3/4/25.",
+        ),
+        click.option(
+            "--map",
+            "fields",
+            metavar="OURS=THEIRS,…",
+            callback=_fields,
+            help="What keys of your own JSON mean, such as text=body,author=user_id.",
         ),
         click.option("--only", multiple=True, metavar="PATTERN", help="Only conversations whose id or title matches."),
         click.option(

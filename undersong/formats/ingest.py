@@ -13,6 +13,7 @@ from undersong.core.manifest import NAME, is_report
 from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
 from undersong.formats import SIZES, Format, detect, format_by_name, is_cut
+from undersong.formats.field_map import FieldMap, MappedSource, suggested_map
 from undersong.formats.neighbours import Neighbours, RunInputs
 from undersong.formats.normalize import normalize_conversation
 from undersong.formats.sniff import FormatSample
@@ -49,6 +50,7 @@ def read(
     *,
     source_format: str | None = None,
     dates: DateOrder | None = None,
+    fields: FieldMap | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Item]:
     """Settled conversations of all files, with an InputFile per file and a Problem for everything that was not read.
@@ -57,11 +59,11 @@ def read(
     cannot be read is a Problem of kind ``file`` and the others go on. Messages of one conversation may come from
     several files; conversations follow when all files are read. A folder with a report of undersong is passed over.
     ``dates`` decides where the dates of a messenger's export can be read in two ways. ``progress`` is told how many
-    bytes of the files are read, of how many. Raises UsageError for an unknown ``source_format`` or
-    an empty path, and StoreError where the temporary space is full.
+    bytes of the files are read, of how many. ``fields`` renames keys first (``field_map``). Raises UsageError for an
+    unknown ``source_format`` or an empty path, and StoreError where the temporary space is full.
     """
     with Spool() as spool:
-        read_items = gather(paths, spool, source_format=source_format, dates=dates, progress=progress)
+        read_items = gather(paths, spool, source_format=source_format, dates=dates, fields=fields, progress=progress)
         yield from (item for item in read_items if not isinstance(item, SpooledConversation))
         for parts in spool.conversations():
             conversation, notes = normalize_conversation(parts)
@@ -75,6 +77,7 @@ def gather(
     *,
     source_format: str | None = None,
     dates: DateOrder | None = None,
+    fields: FieldMap | None = None,
     hashed: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Gathered]:
@@ -87,7 +90,7 @@ def gather(
     candidates = list(_expand(_paths(paths)))
     inputs = RunInputs({each.name: each.path for each in candidates if isinstance(each, CandidateFile)})
     bytes_read = _BytesRead(candidates, progress) if progress else None
-    reading = _IngestRun(spool, wanted, hashed, bytes_read, inputs, dates)
+    reading = _IngestRun(spool, wanted, hashed, bytes_read, inputs, dates, fields)
     for candidate in candidates:
         if isinstance(candidate, Problem):
             yield candidate
@@ -100,13 +103,15 @@ def gather(
 class _Count(msgspec.Struct):
     """What became of one file; ``unknown``: members of no known format; ``failed``: a part could not be read.
 
-    ``scored``: such a member has rows of scores; ``by_name``: the key under which it has an object of conversations.
+    ``suggested``: what its keys may mean. ``scored``: such a member has rows of scores; ``by_name``: the key under
+    which it has an object of conversations.
     """
 
     name: str
     messages: int = 0
     skipped: int = 0
     notes: int = 0
+    suggested: str = ""
     formats: list[str] = []
     unknown: list[str] = []
     failed: bool = False
@@ -133,10 +138,10 @@ class _IngestRun:
 
     def __init__(
         self, spool: Spool, wanted: Format | None, hashed: bool, bytes_read: _BytesRead | None, inputs: RunInputs,
-        dates: DateOrder | None,
+        dates: DateOrder | None, fields: FieldMap | None,
     ) -> None:  # fmt: skip
         self.spool, self.wanted, self.hashed, self.bytes_read = spool, wanted, hashed, bytes_read
-        self.inputs, self.dates = inputs, dates
+        self.inputs, self.dates, self.fields = inputs, dates, fields
         self.number = 0
         self.names = [""]  # of each number
         self.stems: set[str] = set()
@@ -176,7 +181,8 @@ class _IngestRun:
         try:
             for source in opened.sources(self._stem(candidate.path)):
                 try:
-                    yield from self._source(source, count, opened)
+                    mapped = MappedSource(source, self.fields) if self.fields else source
+                    yield from self._source(mapped, count, opened)
                 except InputError as error:  # the other members of an archive are read all the same
                     count.failed = True
                     yield _file_problem(error)
@@ -204,6 +210,7 @@ class _IngestRun:
     def _source(self, source: TextSource, count: _Count, opened: OpenInput) -> Iterator[Gathered]:
         source.neighbours, source.dates = Neighbours(self.inputs, opened.name), self.dates
         form = self._format(source)
+        count.suggested = self._suggested(source, form)
         if source.encoding:
             what = f"is {source.encoding}, not UTF-8, and read as such"
             yield Problem(what=what, where=source.name, remedy="save it as UTF-8 if letters are wrong", kind="note")
@@ -228,6 +235,11 @@ class _IngestRun:
             elif _is_reported(item, count):
                 yield item
 
+    def _suggested(self, source: TextSource, form: Format | None) -> str:
+        """The ``--map`` for keys of somebody's own; "" where there is one, or the format is known by content."""
+        is_own = form is None or (form.name == "jsonl" and self.wanted is form)
+        return suggested_map(FormatSample(source)) if is_own and not self.fields else ""
+
     def _store(self, part: Conversation, form: Format, count: _Count) -> Iterator[Gathered]:
         """Put a conversation or a part of one into the spool, and say where it cannot be kept under its id."""
         distinct, remark = self.spool.distinct(part, self.number) if form.whole else (part, "")
@@ -249,18 +261,14 @@ class _IngestRun:
             return
         if count.formats and not count.messages:
             what, remedy = f"no message could be read as {count.formats[0]}", "see the problems above"
+            if count.suggested:
+                remedy = f"say what its keys mean: --map {count.suggested}"
             harmless = candidate.folder is not None and not count.skipped
             yield Problem(what=what, where=name, remedy=remedy, kind="note" if harmless else "file")
         elif not count.formats and candidate.folder is not None:
             yield Problem(what="of no known format, not read", where=name, kind="note")
         elif not count.formats:
-            remedy = "name the format with --from; known ones: undersong formats"
-            if candidate.path.suffix.lower() in TRANSCRIPT_SUFFIXES:
-                remedy += "; in a pasted talk, each turn begins with a name and a colon, such as 'Dana: …'"
-            if count.scored:
-                remedy = "these are rows of scores without texts: `undersong detect` reads them"
-            if count.by_name:
-                remedy = f"{count.by_name!r} holds an object: make it a list of objects with id and messages"
+            remedy = _remedy_for_unknown(candidate, count)
             yield Problem(what="of no known format", where=name, remedy=remedy, kind="file")
         elif count.unknown:
             what = f"{counted(len(count.unknown), 'member')} of no known format, not read: {_first(count.unknown)}"
@@ -381,6 +389,20 @@ def _packed(opened: OpenInput, count: _Count) -> Iterator[Problem]:
         packed = counted(len(opened.packed), "packed member")
         what, remedy = f"{packed} inside the ZIP, not read: {_first(opened.packed)}", "unpack it and give the files"
         yield Problem(what=what, where=opened.name, remedy=remedy, kind="note" if count.formats else "file")
+
+
+def _remedy_for_unknown(candidate: CandidateFile, count: _Count) -> str:
+    """What to do about a file of no known format, by what its keys are."""
+    if count.by_name:
+        return f"{count.by_name!r} holds an object: make it a list of objects with id and messages"
+    if count.scored:
+        return "these are rows of scores without texts: `undersong detect` reads them"
+    if count.suggested:
+        return f"say what its keys mean: --map {count.suggested}"
+    remedy = "name the format with --from; known ones: undersong formats"
+    if candidate.path.suffix.lower() in TRANSCRIPT_SUFFIXES:
+        remedy += "; in a pasted talk, each turn begins with a name and a colon, such as 'Dana: …'"
+    return remedy
 
 
 def _first(names: list[str]) -> str:

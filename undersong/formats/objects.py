@@ -11,6 +11,7 @@ import msgspec
 
 from undersong.core.owned_folder import scratch_folder
 from undersong.errors import UsageError
+from undersong.formats.field_map import FieldMap
 from undersong.formats.ingest import read
 from undersong.formats.normalize import normalize_conversation
 from undersong.formats.sources import DateOrder
@@ -27,6 +28,7 @@ def read_inputs(
     *,
     source_format: str | None = None,
     dates: DateOrder | None = None,
+    fields: FieldMap | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Item]:
     """Settled conversations of all inputs, as ``formats.ingest.read`` gives them of files.
@@ -40,7 +42,7 @@ def read_inputs(
         paths = [_path(source, folder, number) for number, source in enumerate(sources)]
         files = [path for path in paths if path is not None]
         if files or not sources:
-            yield from read(files, source_format=source_format, dates=dates, progress=progress)
+            yield from read(files, source_format=source_format, dates=dates, fields=fields, progress=progress)
     for source in sources:
         if isinstance(source, Conversation):
             yield _input_of(source)

@@ -256,6 +256,7 @@ def parameters(options: Options, judge: Judge, corpus: AuditCorpus, weighed: Sig
         "since": options.since.isoformat() if options.since else None,
         "source_format": options.source_format,
         **({"dates": options.dates} if options.dates else {}),
+        **({"fields": options.fields} if options.fields else {}),
         **({"profile": options.profile} if options.profile else {}),
         **({} if options.thinking else {"thinking": False}),
         **({"add": True} if options.add else {}),

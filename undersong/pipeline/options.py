@@ -33,6 +33,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a user may choose; everything that changes a result is in the manifest.
 
     ``dates`` decides where the dates of a messenger's export can be read in two ways.
+    ``fields``: keys of the inputs and what each of them is called in our JSON Lines, for JSON of a form of its own.
     ``confidence``: that of the shipped figures, or fitted to the reviews in the store where there are enough.
     ``budget_share`` (0-1, of all messages) and ``recall`` (0-1, as in the triage model's card) say how much is read;
     neither = the policy's budget, which a judge that reads for free does not heed.
@@ -48,6 +49,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     source_format: str | None = None
     dates: DateOrder | None = None
+    fields: dict[str, str] | None = None
     judge: str = "offline"
     read_all: bool = False
     read: Literal["messages", "sequences", "both"] = "messages"

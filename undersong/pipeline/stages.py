@@ -93,7 +93,11 @@ def ingest_and_scan(
     forgotten = Forgotten(store.tombstones())
     items = _conversations(
         read_inputs(
-            inputs, source_format=options.source_format, dates=options.dates, progress=partial(progress, "read")
+            inputs,
+            source_format=options.source_format,
+            dates=options.dates,
+            fields=options.fields,
+            progress=partial(progress, "read"),
         ),
         corpus,
         options,

@@ -127,6 +127,7 @@ def options_of(parameters: Mapping[str, Any]) -> Options:
     return Options(
         source_format=parameters.get("source_format"),
         dates=parameters.get("dates"),
+        fields=parameters.get("fields"),
         read_all=parameters.get("read_all") is True,
         budget_share=parameters.get("budget_share"),
         recall=parameters.get("recall"),

@@ -99,7 +99,15 @@ def scan_rows(
         shared_out(options.processes) as share,
     ):
         pieces = _Pieces(
-            gather(paths, spool, source_format=options.source_format, dates=options.dates, hashed=False), spool
+            gather(
+                paths,
+                spool,
+                source_format=options.source_format,
+                dates=options.dates,
+                fields=options.fields,
+                hashed=False,
+            ),
+            spool,
         )
         for chunk in share(partial(scan_chunk, job), pieces):
             pieces.scanned.append(_put(spill, chunk))
