@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,11 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     assert listed[0] == ranked[0]["id"]
     printed = undersong("leads", str(REPORT))
     assert printed.code == 0
+    more = re.search(r"… and (\d+) more lead", audited.out)
+    assert f"Named above: {1 + int(more[1] if more else 0)} of " in printed.out  # both commands count alike
+    told_of_agent = undersong("agent", "c0/Jonas Berg").out
+    assert "leads       2\n" in told_of_agent
+    assert str(ranked[0]["reason"]) in told_of_agent
     assert printed.out.startswith(f"1. Jonas Berg in c0\n   {ranked[0]['reason']}\n   “")
     (quote, *_) = ranked[0]["quotes"]  # type: ignore[misc]
     assert quote["text"] in PUSHES[int(str(quote["message_id"])[1:]) // 2]

@@ -14,7 +14,7 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 
 if TYPE_CHECKING:
-    from undersong.models import Finding
+    from undersong.models import Finding, Lead
     from undersong.pipeline.agent_profile import Profile
     from undersong.stores.protocol import PackedHistory, Store
 
@@ -34,7 +34,7 @@ _LOOKED_AT = ("manipulation", "deception", "exploitation", "compassion", "accura
     default=DEFAULT_STORE,
     show_default=True,
     metavar="FILE|URL|DIR",
-    help="Where its history is: a store, or a report.",
+    help="Where its history is: a store, or a report with REPORT.db beside it.",
 )
 @click.option("--judge", metavar="NAME|HASH", help="Whose scores; needed where the store holds those of several.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -55,6 +55,7 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
             remedy = did_you_mean(name, [each.agent for each in opened_store.agents(judged)])
             raise UsageError(f"no agent '{name}' in the store", remedy=remedy)
         findings = tuple(opened_store.findings(name))
+        leads = tuple(opened_store.leads(name)) if opened_store.keeps_reviews else ()
         population = {
             each.agent: _means(opened_store, judged, each) for each in opened_store.packed(judged) if each.rows
         }
@@ -62,9 +63,21 @@ def command(name: str, store: str, judge: str | None, as_json: bool) -> None:
     ranks = _ranks(agent_profile, [traits for agent, traits in population.items() if agent != name and traits])
     if as_json:
         facts = msgspec.to_builtins(agent_profile) | {"ranks": ranks, "findings": msgspec.to_builtins(findings)}
+        facts["leads"] = msgspec.to_builtins(leads)
         click.echo(msgspec.json.encode(facts).decode())
         return
     echo(_lines(agent_profile, ranks, findings, len(population)))
+    echo(_leads(leads))
+
+
+def _leads(leads: Iterable[Lead]) -> Iterator[str]:
+    """Why a person is sent to the agent, as far as it is above the cut: no accusation."""
+    above = [lead for lead in leads if lead.above_cut]
+    yield f"leads       {len(above)}{'' if above else ' above the cut'}"
+    for lead in above[:_SHOWN]:
+        decided = f" (decided: {lead.decided})" if lead.decided else ""
+        yield f"  {one_line(lead.reason, 300)}{decided}"
+        yield from (f"  “{one_line(quote.text, 200)}” ({quote.message_id})" for quote in lead.quotes[:1])
 
 
 def _whole_name(name: str, agents: Sequence[str]) -> str:

@@ -24,11 +24,21 @@ def leads_above_cut(case: Case) -> list[Lead]:
 
 
 def leads_not_shown(case: Case, shown: Collection[str]) -> list[Lead]:
-    """Those above the cut beside the ones with the ids ``shown``; a conversation of two is shown with either side."""
-    named = {(each.kind, each.conversation) for each in case.leads if each.id in shown and each.kind == "conversation"}
+    """Those above the cut beside the ones with the ids ``shown``, each speaker and each conversation of two once.
+
+    Who is named for exact words is not named for what was counted, too, nor is the conversation in which it is said.
+    """
+    above = leads_above_cut(case)
+    exact = [each for each in above if each.kind == "message"]
+    named = {each.agent for each in exact} | {each.conversation for each in exact}
+    named |= {_counted_of(each) for each in case.leads if each.id in shown}
     return [
-        each for each in leads_above_cut(case) if each.id not in shown and (each.kind, each.conversation) not in named
+        each for each in above if each.id not in shown and (each.kind == "message" or _counted_of(each) not in named)
     ]
+
+
+def _counted_of(lead: Lead) -> str | None:
+    return lead.conversation if lead.kind == "conversation" else lead.agent
 
 
 def is_open(lead: Lead) -> bool:
