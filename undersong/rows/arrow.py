@@ -142,7 +142,7 @@ def to_frame(record: Case | Finding, library: FrameLibrary = "polars", rows: Fra
     is not known or not installed, and for unknown ``rows``; needs the extra ``parquet``.
     """
     if not isinstance(record, Case | Finding):
-        remedy = "give the case of an audit, `to_frame(case, rows='leads')`, or a finding; rows: docs/store.md"
+        remedy = "give the case of an audit, `to_frame(case, rows='leads')`, or a finding; rows: docs/store.md"  # type: ignore[unreachable]
         raise UsageError(f"no frame of {type(record).__name__}", where="to_frame", remedy=remedy)
     table = _case_table(record, rows) if isinstance(record, Case) else finding_messages_table(record)
     try:
