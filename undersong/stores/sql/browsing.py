@@ -181,10 +181,18 @@ class BrowsingStore(SQLStore):
 
     def models_of(self, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """(conversation, message) → the model that wrote it, of those where one is named."""
-        query = "SELECT json_extract(CAST(body AS TEXT), '$.model') FROM messages WHERE conversation = ? AND id = ?"
+        query = (
+            "SELECT conversation, id, json_extract(CAST(body AS TEXT), '$.model') FROM (VALUES {}) AS wanted"
+            " CROSS JOIN messages WHERE conversation = wanted.column1 AND id = wanted.column2"
+        )
+        models: dict[tuple[str, str], str] = {}
         with self._reading() as db:
-            rows = ((place, db.execute(query, place).fetchone()) for place in places)
-            return {place: row[0] for place, row in rows if row and row[0]}
+            for start in range(0, len(places), BATCH // 2):
+                part = places[start : start + BATCH // 2]
+                values = [value for place in part for value in place]
+                rows = db.execute(query.format(", ".join(["(?, ?)"] * len(part))), values)
+                models |= {(name, message): model for name, message, model in rows if model}
+        return models
 
 
 def _row_figures(rows: Iterable[Row]) -> tuple[int, int, int]:
