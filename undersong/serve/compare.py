@@ -75,12 +75,14 @@ def _groups(library: Library, group: GroupBy) -> Iterator[ComparedGroup]:
 
 def _finding_counts(library: Library, group: GroupBy) -> tuple[Counter[str], Counter[str]]:
     findings, likely = Counter[str](), Counter[str]()
-    for finding in library.store.findings():
+    every = list(library.store.findings())
+    places = {place for finding in every for place in evidence_places(finding)} if group == "model" else ()
+    models = library.store.models_of(sorted(places))
+    for finding in every:
         name = finding.agent
         if group == "model":
-            places = evidence_places(finding)
-            models = library.store.models_of(places)
-            name = Counter(models.values()).most_common(1)[0][0] if models else ""
+            own = Counter(models[place] for place in evidence_places(finding) if place in models)
+            name = own.most_common(1)[0][0] if own else ""
         findings[name] += 1
         likely[name] += not finding.is_lead
     return findings, likely
