@@ -245,6 +245,7 @@ REPEATED = (
     ("claude-code/9f1c.jsonl", '"content": "edited"', '"printed": "edited"', "words under 'printed'"),
     ("chatgpt/conversations.json", '"Never mind."', '"Never mind.", ["aside"]', ODD),
     ("claude/conversations.json", '"content": [', '"content": [["aside"], ', ODD),
+    ("claude/conversations.json", '"type": "tool_use"', '"type": "tool_use", "text": "It rains."', "words under 'text'"),
     ("claude-stream/run.jsonl", '"content": [{"type": "text"', '"content": [["aside"], {"type": "text"', ODD),
     ("gemini/MyActivity.json", '"html": "', '"html": ["aside"], "x": "', ODD),
     ("openhands/events.json", '"observation": "run"', '"observation": "It has run."', "words under 'observation'"),

@@ -268,7 +268,7 @@ class SkipLog:
             if (kind not in read or kind == "text") and not isinstance(block.get("text"), str):
                 self.add(block_name(block), ref)
             elif kind.endswith(("tool_result", "tool_use")):
-                self.unread(block, ref, _TOOL_KEYS)
+                self.unread(block, ref, _CALL_KEYS if kind.endswith("tool_use") else _RESULT_KEYS)
                 self._elsewhere(block, ref)
                 self.blocks(block.get("content"), ref)
 
@@ -277,7 +277,7 @@ class SkipLog:
         words under any key."""
         if str(block["type"]).endswith("tool_result") and not block.keys() & set(_RESULT_TEXTS):
             for key, inner in block.items():
-                if key not in _TOOL_KEYS and isinstance(inner, str) and inner.strip() and not _has_words(inner):
+                if key not in _RESULT_KEYS and isinstance(inner, str) and inner.strip() and not _has_words(inner):
                     self._words_under(key, ref)
 
     def odd(self, content: Any, ref: SourceRef) -> None:
@@ -318,25 +318,9 @@ class SkipLog:
 _STOPS = frozenset(".!?…")  # what a sentence of one word ends with
 _MARKS = frozenset((*DELETED, *EDITED))
 _RESULT_TEXTS = ("text", "content", "output")  # the keys of a result's text, the first that has any
-_TOOL_KEYS = frozenset(
-    (
-        "type",
-        "id",
-        "name",
-        "tool_name",
-        "input",
-        "arguments",
-        "args",
-        "function",
-        "text",
-        "content",
-        "output",
-        "call_id",
-        "tool_use_id",
-        "tool_call_id",
-        "is_error",
-    )
-)  # of a block with a call or a result
+_TOOL_KEYS = frozenset(("type", "id", "name", "tool_name", "call_id", "tool_use_id", "tool_call_id", "is_error"))
+_CALL_KEYS = _TOOL_KEYS | {"input", "arguments", "args", "function"}
+_RESULT_KEYS = _TOOL_KEYS.union(_RESULT_TEXTS)
 _SPACES, _SMALL = 3, re.compile(r"\b[^\W\d_A-Z]{4,}\b")  # "United States of America" is no sentence
 _TOKENS = frozenset(
     ("id", "uuid", "ts", "type", "subtype", "kind", "role", "status", "state", "country", "language", "date", "time",
