@@ -244,6 +244,7 @@ REPEATED = (
     ("signal/main.jsonl", '"group": {', '"said": "It is late.", "group": {', "words under 'said'"),
     ("claude-code/9f1c.jsonl", '"content": "edited"', '"printed": "edited"', "words under 'printed'"),
     ("chatgpt/conversations.json", '"Never mind."', '"Never mind.", ["aside"]', ODD),
+    ("claude-stream/run.jsonl", '"type": "text"', '"type": "thinking"', "words under 'text'"),
     ("claude/conversations.json", '"content": [', '"content": [["aside"], ', ODD),
     ("claude/conversations.json", '"type": "tool_use"', '"type": "tool_use", "text": "It rains."', "words under 'text'"),
     ("claude-stream/run.jsonl", '"content": [{"type": "text"', '"content": [["aside"], {"type": "text"', ODD),

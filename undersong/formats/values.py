@@ -271,6 +271,8 @@ class SkipLog:
                 self.unread(block, ref, _CALL_KEYS if kind.endswith("tool_use") else _RESULT_KEYS)
                 self._elsewhere(block, ref)
                 self.blocks(block.get("content"), ref)
+            elif kind == "thinking":
+                self.unread({"text": block.get("text")}, ref, frozenset())
 
     def _elsewhere(self, block: Mapping[str, Any], ref: SourceRef) -> None:
         """Note the keys under which a result that has no text where it belongs has a single word; more of them are
