@@ -246,12 +246,23 @@ REPEATED = (
     ("chatgpt/conversations.json", '"Never mind."', '"Never mind.", ["aside"]', ODD),
     ("claude-stream/run.jsonl", '"type": "text"', '"type": "thinking"', "words under 'text'"),
     ("claude/conversations.json", '"content": [', '"content": [["aside"], ', ODD),
-    ("claude/conversations.json", '"type": "tool_use"', '"type": "tool_use", "text": "It rains."', "words under 'text'"),
+    (
+        "claude/conversations.json",
+        '"type": "tool_use"',
+        '"type": "tool_use", "text": "It rains."',
+        "words under 'text'",
+    ),
     ("claude-stream/run.jsonl", '"content": [{"type": "text"', '"content": [["aside"], {"type": "text"', ODD),
     ("gemini/MyActivity.json", '"html": "', '"html": ["aside"], "x": "', ODD),
     ("openhands/events.json", '"observation": "run"', '"observation": "It has run."', "words under 'observation'"),
     ("openhands/events.json", '"observation": "run"', '"observation": "run", "args": "It ran."', "words under 'args'"),
     ("moltbook/posts.json", '"content": "', '"content": ["aside"], "x": "', ODD),
+    (
+        "moltbook/posts.json",
+        '"comments": [',
+        '"replies": [{"content": "Kind of you."}], "comments": [',
+        "words under 'replies'",
+    ),
     ("moltbook/posts.json", '"replies": [', '"replies": {"aside": "x"}, "x": [', "replies that are not a list"),
 )
 

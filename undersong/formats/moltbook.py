@@ -16,9 +16,7 @@ from undersong.models import Conversation, Message, Problem, SourceRef
 NOBODY = "(unknown)"  # the source names no author; not an identity, so never merged across threads
 
 
-_KEYS = frozenset(
-    ("id", "title", "content", "author", "created_at", "parent_id", "replies", "comments", "submolt", "url", "post_id")
-)
+_KEYS = frozenset(("id", "title", "content", "author", "created_at", "parent_id", "submolt", "url", "post_id"))
 
 
 def sniff(sample: FormatSample) -> bool:
@@ -44,16 +42,16 @@ def _thread(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]
     post, place = value, ref
     if isinstance(value.get("post"), dict):
         post, place = value["post"], inside(ref, "post")
+        notes.unread(value, ref, frozenset(("post", "comments")))
     key = values.name(post.get("id")) or fallback
     messages: dict[str, Message] = {}
-    root = None
+    root, under = None, value if value.get("comments") is not None else post
     try:
-        root = _message(post, place, key, None, notes)
+        root = _message(post, place, key, None, notes, "comments" if under is post else "")
         messages[root.id] = root
     except RecordError as error:
         yield Problem(what=f"post: {error.what}", where=str(place))
-    comments = value.get("comments") if value.get("comments") is not None else post.get("comments")
-    yield from _comments(comments, inside(ref, "comments"), key, root, messages, notes)
+    yield from _comments(under.get("comments"), inside(ref, "comments"), key, root, messages, notes)
     if messages:
         yield Conversation(
             id=key,
@@ -81,7 +79,7 @@ def _comments(
         replies = value.get("replies") if isinstance(value, dict) else None
         above = parent
         try:
-            message = _message(value, place, key, parent, notes)
+            message = _message(value, place, key, parent, notes, "replies")
             above = message.id or parent
             first = messages.get(message.id)
             again = first is not None and (first.author, first.text) == (message.author, message.text)
@@ -96,11 +94,12 @@ def _comments(
             stack += reversed(below)
 
 
-def _message(value: Any, ref: SourceRef, key: str, parent: str | None, notes: SkipLog) -> Message:
+def _message(value: Any, ref: SourceRef, key: str, parent: str | None, notes: SkipLog, answers: str = "") -> Message:
+    """A post or comment; what answers it stands under the key ``answers``."""
     if not isinstance(value, dict):
         raise RecordError("not an object")
     notes.marks(value, ref)
-    notes.unread(value, ref, _KEYS)
+    notes.unread(value, ref, _KEYS | {answers})
     text = _text(value)
     if text is None:
         raise RecordError("no text")
