@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from bench.talks.rows import rows as reader_rows
 from bench.talks.score import Share, auc, read_lines
 from undersong.models import Lead, Row
-from undersong.patterns.leads import lead_weights, leads_of
+from undersong.patterns.lead_weights import lead_weights
+from undersong.patterns.leads import leads_of
 from undersong.pipeline.audit import audit
 from undersong.pipeline.options import Options
 

@@ -6,7 +6,8 @@ import pytest
 
 from bench.leads import DEV, Speakers, best_cut, ranking, speakers_of, transferred
 from bench.talks.score import Share
-from undersong.patterns.leads import lead_weights, shown_leads
+from undersong.patterns.lead_weights import lead_weights
+from undersong.patterns.leads import shown_leads
 from undersong.pipeline.audit import audit
 from undersong.pipeline.options import Options
 

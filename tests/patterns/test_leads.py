@@ -14,7 +14,8 @@ from undersong.core.text import text_hash
 from undersong.models import TRAITS, Finding, Lead, Message, Review, Row, evidence_hash
 from undersong.patterns.lead_decisions import with_decisions
 from undersong.patterns.lead_quotes import with_quotes
-from undersong.patterns.leads import SOURCES, lead_weights, leads_of, places_of, shown_leads
+from undersong.patterns.lead_weights import lead_weights
+from undersong.patterns.leads import SOURCES, leads_of, places_of, shown_leads
 from undersong.report.headline import words
 from undersong.report.opening_sentences import sentences
 from undersong.rows.corpus_scales import null_bands_of

@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from statistics import fmean
 
 import msgspec
 
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
-from undersong.datafiles.yaml_loader import RULES, read
 from undersong.models import (
     NEGATIVE_TRAITS,
     Finding,
@@ -24,50 +22,15 @@ from undersong.models import (
     ranked_leads,
 )
 from undersong.patterns.detect import MessageKey
+from undersong.patterns.lead_weights import lead_weights
 from undersong.patterns.nomination import SILENT_ROLES
 
-FILE = "leads.yaml"
 STRONGEST = 3  # messages that a lead names
+HIGHEST = 5  # levels of wording of a speaker that are compared beside the mean of all
+OF_SIDE = 6  # of one of two, whose name stands in it
 SHOWN_NAME = 60  # characters of a name in a reason
 DIGITS = 4  # of evidence and scores
-
-
-class LeadSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is counted, what it weighs, and the measurement that set the weight."""
-
-    weight: float
-    counts: str
-    why: str
-
-
-class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``leads.yaml``."""
-
-    least: int
-    prior: int
-    cut: float
-    exact: float
-    orders: dict[str, float]
-    shown: int
-    counted: int
-    which: str
-    side: str
-    err: str
-    reads: str
-    side_share: str
-    wording: str
-    usual: float
-    levels: dict[float, float]
-    signals: dict[str, str]
-    sources: dict[str, LeadSource]
-    unread: dict[str, float]
-    measured: dict[str, float]
-
-
-@cache
-def lead_weights() -> LeadWeights:
-    """The shipped weights; raises RuleError with file and line."""
-    return read(RULES / FILE, LeadWeights)
+OWNS_UP, CLEARLY = "fault_admission", 0.5  # a signal, and the level from which on a message is quoted after all others
 
 
 def leads_of(
@@ -130,7 +93,9 @@ def places_of(lead: Lead) -> list[MessageKey]:
 
 
 class _Measured(msgspec.Struct, frozen=True, gc=False):
-    """One message: its mean signal, rank and level of its negative traits (None: not known), bands that it exceeds."""
+    """One message: its mean signal, rank and level of its negative traits (None: not known), bands that it exceeds.
+
+    ``owns_up``: it reads as owning up to a fault, and is no proof of anything worse."""
 
     row: Row
     signal: float | None
@@ -138,6 +103,7 @@ class _Measured(msgspec.Struct, frozen=True, gc=False):
     level: float | None
     wording: float | None
     over: tuple[str, ...]
+    owns_up: bool
 
 
 def _measured(rows: Iterable[Row], bands: Mapping[str, SignalBand]) -> list[_Measured]:
@@ -164,6 +130,7 @@ def _measured(rows: Iterable[Row], bands: Mapping[str, SignalBand]) -> list[_Mea
                 None if row.absolute_scores is None else harm,
                 row.signals.get(lead_weights().wording) if row.state == "scored" else None,
                 tuple(name for name in own if name in bands and row.signals[name] > bands[name].high),
+                row.signals.get(OWNS_UP, 0.0) >= CLEARLY,
             )
         )
     return measured
@@ -287,10 +254,11 @@ def _lead(agent: str, messages: Sequence[_Measured], run: _Run, sure: float | No
     names = sorted({message.row.conversation for message in messages})
     others = _joined(run.conversations[name] for name in names).without(own)
     means.add_means(own)
-    evidence = tuple(_evidence(own, others, run.agents.without(means), sure))
     pair = run.pairs.get(names[0]) if own.mean("level") is None else None  # a level does tell who it is
+    strongest_levels = _strongest_levels(pair, agent) if pair else (None, None)
+    evidence = tuple(_evidence(own, others, run.agents.without(means), strongest_levels, sure))
     side = _side_of(pair, agent) if pair else None
-    strongest = sorted(messages if side else pair or messages, key=_strength)[:STRONGEST]
+    strongest = sorted(messages if side else pair or messages, key=_strength)[: OF_SIDE if side else STRONGEST]
     return Lead(
         id=hashlib.sha256(f"lead\0agent\0{agent}".encode("utf-8", "surrogatepass")).hexdigest(),
         rank=0,
@@ -313,7 +281,19 @@ def _joined(several: Iterable[_Sums]) -> _Sums:
     return total
 
 
-def _evidence(own: _Sums, others: _Sums, run: _Sums, sure: float | None) -> Iterator[LeadEvidence]:
+def _strongest_levels(pair: Sequence[_Measured], agent: str) -> tuple[float | None, float | None]:
+    """The mean of the highest levels of wording of one of two, and of the other; None where there are too few."""
+    own = [each.wording for each in pair if each.wording is not None and each.row.agent == agent]
+    other = [each.wording for each in pair if each.wording is not None and each.row.agent != agent]
+    means = (
+        fmean(sorted(levels)[-HIGHEST:]) if len(levels) >= lead_weights().least else None for levels in (own, other)
+    )
+    return next(means), next(means)
+
+
+def _evidence(
+    own: _Sums, others: _Sums, run: _Sums, highest: tuple[float | None, float | None], sure: float | None
+) -> Iterator[LeadEvidence]:
     """The figures in the order of ``leads.yaml``; a source that nothing is known of is left out."""
     usual = _Sums.of_wording(lead_weights().usual)
     beside = {
@@ -335,6 +315,9 @@ def _evidence(own: _Sums, others: _Sums, run: _Sums, sure: float | None) -> Iter
             if value is not None:
                 compared = None if other is None else round(other, DIGITS)
                 yield LeadEvidence(source=name, value=round(value, DIGITS), compared_with=compared)
+        elif name == "strongest_in_conversation" and highest[0] is not None and highest[1] is not None:
+            value, other = (round(level, DIGITS) for level in highest if level is not None)
+            yield LeadEvidence(source=name, value=value, compared_with=other)
         elif name == "findings" and sure is not None:
             yield LeadEvidence(source=name, value=round(sure, DIGITS))
 
@@ -359,17 +342,17 @@ def _score(evidence: Iterable[LeadEvidence], messages: int) -> float:
     return round(total * messages / (messages + weights.prior), DIGITS)
 
 
-def _strength(message: _Measured) -> tuple[float, float, str, int, str]:
-    """What puts a message before others: the level of its negative traits where that is known, else signals and traits
-    by their weights, then triage; then its place."""
+def _strength(message: _Measured) -> tuple[bool, float, float, str, int, str]:
+    """What puts a message before others: the level of its negative traits where that is known, else signals, traits and
+    wording by their weights, then triage; then its place. What owns up to a fault comes last."""
+    row, sources = message.row, lead_weights().sources
+    place = row.conversation, row.position, row.id
     if message.level is not None:
-        return -round(message.level, DIGITS), 0.0, message.row.conversation, message.row.position, message.row.id
-    sources = lead_weights().sources
+        return message.owns_up, -round(message.level, DIGITS), 0.0, *place
     signal = sources["signals_in_run"].weight * (message.signal or 0.0)
     harm = sources["traits_in_conversation"].weight * (message.harm or 0.0)
     wording = sources["wording"].weight * (message.wording or 0.0)
-    row = message.row
-    return -round(signal + harm + wording, DIGITS), -(row.triage or 0.0), row.conversation, row.position, row.id
+    return message.owns_up, -round(signal + harm + wording, DIGITS), -(row.triage or 0.0), *place
 
 
 def _reason(messages: Sequence[_Measured], own: _Sums, others: _Sums, bands: Mapping[str, SignalBand]) -> str:
@@ -435,12 +418,10 @@ def _level_reason(messages: Sequence[_Measured], own: _Sums, run: _Sums) -> str:
 
 def _pair_reason(messages: Sequence[_Measured], bands: Mapping[str, SignalBand], side: str | None, own: _Sums) -> str:
     """The same of a conversation of two, which is named in place of either side, and the side that more speaks for."""
+    if side and (reads := _wording_reason(own, side)):
+        return reads
     counts, weights = _pair_counts(messages, bands), lead_weights()
-    if side is None:
-        return f"{counts} {weights.which}"
-    if reads := _wording_reason(own, side):
-        return f"{reads} {counts} {weights.side_share}"
-    return f"{counts} {weights.side.format(name=side, side_share=weights.side_share)}"
+    return f"{counts} {weights.side.format(name=side) if side else weights.which}"
 
 
 def _pair_counts(messages: Sequence[_Measured], bands: Mapping[str, SignalBand]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from undersong.models import Lead, Moment
 from undersong.models.verdict import AGENT_ORDERS, ORDERS, SPREADS
 from undersong.patterns.exact_leads import exact_lead, exact_lead_id, in_words, listed
-from undersong.patterns.leads import lead_weights
+from undersong.patterns.lead_weights import lead_weights
 
 SOURCE = "orders"
 CODES = (AGENT_ORDERS, ORDERS, SPREADS)  # of noted turns, the gravest first

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from undersong.datafiles.verdict_config import requests_config
 from undersong.models import Finding, Lead, Moment, Row, SessionVerdict, SignalBand, ranked_leads
 from undersong.models.verdict import REQUEST
 from undersong.patterns.exact_leads import exact_lead, exact_lead_id, in_words, listed
-from undersong.patterns.leads import lead_weights, leads_of
+from undersong.patterns.lead_weights import lead_weights
+from undersong.patterns.leads import leads_of, places_of
 from undersong.patterns.order_leads import order_leads
 
 SOURCE = "requests"
@@ -21,12 +24,33 @@ def all_leads(
     bands: Mapping[str, SignalBand],
     sessions: Iterable[SessionVerdict],
 ) -> tuple[Lead, ...]:
-    """Every lead of a run, best first: those from exact words, then every agent with enough messages (``leads_of``)."""
-    leads = [
-        *(lead for session in sessions for lead in word_leads(session.conversation, session.moments)),
-        *leads_of(rows, findings, bands),
-    ]
-    return ranked_leads(leads)
+    """Every lead of a run, best first: those from exact words, then every agent with enough messages (``leads_of``).
+
+    Where one of two is above the cut for what was counted, too, the lead from exact words has that behind it.
+    """
+    counts = leads_of(rows, findings, bands)
+    above = counted_of_two(counts)
+    words = (lead for session in sessions for lead in word_leads(session.conversation, session.moments))
+    return ranked_leads([*(with_counted(lead, above.get(lead.agent)) for lead in words), *counts])
+
+
+def counted_of_two(leads: Iterable[Lead]) -> dict[str, Lead]:
+    """Agent → its lead for what was counted, of those above the cut in conversations of two."""
+    return {lead.agent: lead for lead in leads if lead.above_cut and lead.kind == "conversation"}
+
+
+def with_counted(lead: Lead, counted: Lead | None) -> Lead:
+    """A lead from exact words with what was counted of the same speaker behind it: its reason and its messages."""
+    if counted is None:
+        return lead
+    places = dict.fromkeys([*places_of(lead), *places_of(counted)])
+    return msgspec.structs.replace(
+        lead,
+        reason=f"{lead.reason} {counted.reason}",
+        message_ids=tuple(message_id for _, message_id in places),
+        message_conversations=tuple(home for home, _ in places),
+        evidence=lead.evidence + counted.evidence,
+    )
 
 
 def word_leads(conversation: str, moments: Iterable[Moment]) -> Iterator[Lead]:
@@ -66,11 +90,12 @@ def request_kind(moment: Moment) -> str:
 
 
 def what_is_asked(own: Sequence[Moment]) -> str:
-    """``asks for money (turns 11 and 17) and asks that others are kept out of it (turn 13)``."""
-    parts = listed(own, request_kind)
-    if len(parts) > NAMED:
-        parts = [*parts[: NAMED - 1], f"{len(parts) - NAMED + 1} more such things"]
-    return in_words(parts)
+    """``asks for money (turns 11 and 17) and asks that others are kept out of it (turn 13)``, in the order of turns."""
+    kinds = list(dict.fromkeys(map(request_kind, own)))
+    named = kinds if len(kinds) <= NAMED else kinds[: NAMED - 1]
+    in_order = sorted((moment for moment in own if request_kind(moment) in named), key=lambda moment: moment.position)
+    parts = listed(in_order, request_kind)
+    return in_words(parts if named == kinds else [*parts, f"{len(kinds) - len(named)} more such things"])
 
 
 def _lead(conversation: str, agent: str, own: Sequence[Moment]) -> Lead:

@@ -11,7 +11,8 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import Case, Conversation, Message, Row
 from undersong.models.verdict import AGAINST
-from undersong.patterns.leads import lead_weights, shown_leads
+from undersong.patterns.lead_weights import lead_weights
+from undersong.patterns.leads import shown_leads
 from undersong.patterns.nomination import SILENT_ROLES
 from undersong.routing.budget import clopper_pearson
 

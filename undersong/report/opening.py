@@ -47,7 +47,7 @@ from undersong.report.opening_sentences import sentences
 from undersong.report.opening_turns import heaviest_first, labelled, turn_sentence
 from undersong.report.opening_work import bypass_points, claim_points, failure_points, is_pasted
 from undersong.report.order import is_faint, order_findings, order_sessions
-from undersong.report.sureness import is_unmeasured_reading, sure_words
+from undersong.report.sureness import is_unmeasured_reading, lead_words, sure_words
 
 SURE = 0.8  # confidence from which on a finding counts as sure
 WHOLE = 1000  # characters of a message in which somebody admits something
@@ -312,7 +312,7 @@ def _lead(case: Case, lead: Lead) -> Point:
     return Point(
         kind="lead",
         sentence=f"{start}: {_within(lead.reason)}",
-        sure=sentences().how_sure[f"lead_{lead.kind}" if lead.kind == "conversation" else "lead"],
+        sure=lead_words(lead),
         quote=quote.text if quote else "",
         speaker=who,
         conversation=home,
@@ -337,7 +337,7 @@ def _lead_lines(case: Case, lead: Lead, home: str) -> tuple[DatedLine, ...]:
 
 def _within(reason: str) -> str:
     """The reason of a lead behind a colon."""
-    return f"t{reason[1:]}" if reason.startswith("The ") else reason
+    return f"{reason[:1].lower()}{reason[1:]}" if reason.startswith(("The ", "In its ")) else reason
 
 
 def _is_supposed(quote: Quote, text: str | None) -> bool:
@@ -376,11 +376,12 @@ def _moments(case: Case) -> Iterator[Point]:
 def _requests(case: Case) -> Iterator[Point]:
     """Who asks for things that are worth a look together."""
     for asks in requests_together(case):
-        session, first = asks.session, asks.lines[0]
+        session, first, how_sure = asks.session, asks.gravest, sentences().how_sure
+        does = sentence_start(f"{first.speaker} {asks.does}{in_title(case, session)}.")
         yield Point(
             kind="moment",
-            sentence=sentence_start(f"{first.speaker} {asks.does}{in_title(case, session)}."),
-            sure=sentences().how_sure[REQUEST],
+            sentence=f"{does} {asks.counted.reason}" if asks.counted else does,
+            sure=f"{how_sure[REQUEST]}; {lead_words(asks.counted)}" if asks.counted else how_sure[REQUEST],
             quote=first.quote,
             speaker=first.speaker,
             conversation=session.conversation,

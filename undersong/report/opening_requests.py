@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from undersong.models import Case, Moment, SessionVerdict
-from undersong.patterns.request_leads import request_kind, request_lead_id, requests_of_speakers, what_is_asked
+from undersong.models import Case, Lead, Moment, SessionVerdict
+from undersong.patterns.request_leads import (
+    counted_of_two,
+    request_kind,
+    request_lead_id,
+    requests_of_speakers,
+    what_is_asked,
+)
 from undersong.report.opening_choice import DatedLine
 from undersong.report.opening_phrases import name_of
+from undersong.report.opening_sentences import sentences
 from undersong.report.order import order_sessions
 
 LINES = 8  # sentences of a speaker that a first screen shows
 
 
 class RequestsTogether(NamedTuple):
-    """The requests of one speaker, gravest first: ``does`` says all of it, ``lines`` are the sentences that do."""
+    """The requests of one speaker: ``does`` says all of it, ``lines`` are the sentences that do, in their order, with
+    what was counted of the same speaker: ``counted`` says that, "" where it is nothing. ``gravest`` is one of them."""
 
     session: SessionVerdict
     does: str
+    counted: Lead | None
+    gravest: DatedLine
     lines: tuple[DatedLine, ...]
     lead_id: str
     rank: int
@@ -26,14 +36,31 @@ class RequestsTogether(NamedTuple):
 
 def requests_together(case: Case) -> Iterator[RequestsTogether]:
     """Every speaker whose requests are noted, in the order of the leads."""
-    ranks = {lead.id: lead.rank for lead in case.leads}
+    leads = {lead.id: lead for lead in case.leads}
+    counted = counted_of_two(case.leads)
+    places = {(message.conversation, message.id): message.position for message in case.cited}
     every = []
     for session in order_sessions(case):
         for agent, own in requests_of_speakers(session.moments):
-            lead_id = request_lead_id(session.conversation, agent)
-            rank = ranks.get(lead_id, 0)
-            every.append(RequestsTogether(session, what_is_asked(own), _lines(own, session), lead_id, rank))
+            lead = leads[request_lead_id(session.conversation, agent)]
+            every.append(_together(session, own, lead, counted.get(agent), places))
     yield from sorted(every, key=lambda asks: asks.rank)
+
+
+def _together(
+    session: SessionVerdict,
+    own: Sequence[Moment],
+    lead: Lead,
+    counted: Lead | None,
+    places: Mapping[tuple[str, str], int],
+) -> RequestsTogether:
+    asked = _lines(own, session)
+    noted = {item.message_id for item in own}
+    why, who = sentences().how_sure["wording"], asked[0].speaker
+    quotes = (quote for quote in lead.quotes if quote.message_id not in noted)
+    beside = [DatedLine(quote.message_id, who, quote.text, why) for quote in quotes]
+    lines = sorted([*asked, *beside], key=lambda line: places.get((session.conversation, line.message_id), 0))
+    return RequestsTogether(session, what_is_asked(own), counted, asked[0], tuple(lines), lead.id, lead.rank)
 
 
 def _lines(items: Sequence[Moment], session: SessionVerdict) -> tuple[DatedLine, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from undersong.datafiles import yaml_loader
-from undersong.patterns.leads import lead_weights
+from undersong.patterns.lead_weights import lead_weights
 
 
 class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

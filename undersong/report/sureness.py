@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from undersong.models import Finding
+from undersong.models import Finding, Lead
 from undersong.models.finding import OWN_RULE
+from undersong.patterns.lead_weights import high_words
 from undersong.patterns.significance.confidence import ASSUMED_PREVALENCE, ReadingCounts, reference_figures
 from undersong.report.opening_sentences import sentences
 from undersong.report.review_figures import wilson
@@ -91,3 +92,13 @@ def share_words(confidence: float) -> str:
     """``about 6 in 10``."""
     tenths = round(10 * confidence)
     return {0: "fewer than 1 in 10", 10: "more than 9 in 10"}.get(tenths, f"about {tenths} in 10")
+
+
+def lead_words(lead: Lead) -> str:
+    """What a lead for how somebody writes is worth, by how high its score is."""
+    how_sure = sentences().how_sure
+    return (
+        how_sure["lead_conversation"].format(high=high_words(lead.score))
+        if lead.kind == "conversation"
+        else how_sure["lead"]
+    )

@@ -12,7 +12,7 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from undersong.errors import UndersongError
 from undersong.models import REASONS, Finding, Lead, LedgerClaim, Record
 from undersong.patterns.catalog import FOLDER, all_rules
-from undersong.patterns.leads import lead_weights
+from undersong.patterns.lead_weights import lead_weights
 from undersong.pipeline.review_standing import figures_of
 from undersong.report.decision_words import point_items, standing_words
 from undersong.report.opening import finding_point
