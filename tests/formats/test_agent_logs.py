@@ -240,6 +240,7 @@ REPEATED = (
         OTHER,
     ),
     ("cursor/agent.jsonl", '"stdout"', '"printed"', "words under 'printed'"),
+    ("signal/main.jsonl", '"chat": {', '"chat": {"said": "It is late.", ', "words under 'said'"),
     ("signal/main.jsonl", '"body": "who locks', '"words": "who locks', "words under 'words'"),
     ("signal/main.jsonl", '"group": {', '"said": "It is late.", "group": {', "words under 'said'"),
     ("claude-code/9f1c.jsonl", '"content": "edited"', '"printed": "edited"', "words under 'printed'"),

@@ -23,6 +23,8 @@ _KEYS = frozenset(
 )  # fmt: skip
 _SAID_KEYS = frozenset(("text", "quote", "attachments", "reactions", "linkPreview", "longText"))
 _TEXT_KEYS, _REPLY_KEYS = frozenset(("body", "bodyRanges")), frozenset(("textReply", "reactions", "emoji"))
+_ACCOUNT_KEYS = frozenset(("givenName", "familyName", "username", "bioText", "avatarUrlPath"))
+_CHAT_KEYS = frozenset(("id", "recipientId"))
 _PERSON_KEYS = frozenset(("id", "self", "contact", "group", "distributionList", "releaseNotes", "callLink"))
 _OTHERS = {
     "stickerMessage": "sticker, not read",
@@ -73,6 +75,7 @@ class _SignalChats:
             raise RecordError("a frame that is not an object")
         if isinstance(value.get("account"), dict):
             account = value["account"]
+            self.notes.unread(account, inside(ref, "account"), _ACCOUNT_KEYS)
             self._own_name = _joined(account.get("givenName"), account.get("familyName")) or self._own_name
         elif isinstance(value.get("recipient"), dict):
             recipient = value["recipient"]
@@ -80,6 +83,7 @@ class _SignalChats:
             self._names[values.name(recipient.get("id")) or ""] = self._name(recipient)
         elif isinstance(value.get("chat"), dict):
             chat = value["chat"]
+            self.notes.unread(chat, inside(ref, "chat"), _CHAT_KEYS)
             name = self._names.get(values.name(chat.get("recipientId")) or "")
             self._titles[values.name(chat.get("id")) or ""] = name or ""
         elif isinstance(value.get("chatItem"), dict):
