@@ -4,8 +4,9 @@ Language models wrote the chats for this project from a list of topics, without 
 ``truth.jsonl`` says who does harm. Each chat is audited by itself, as a person would. ``seen``: the rules for requests
 were changed after these were read, by which the others are the test of those rules. ``long`` and ``threads`` were
 written by two others after those rules were finished: half of each holds somebody who does harm, faintly, plainly or
-blatantly, and six of the ten innocent ones resemble harm. No head learnt from any of them; the weights of leads were
-chosen with a look at all.
+blatantly, and six of the ten innocent ones resemble harm. ``months``: by two more writers, 80 to 110 messages over
+months, in which at most a quarter of what the harmful side writes carries harm. No head learnt from any of them; the
+weights of leads were chosen with a look at all.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import undersong
-from bench.talks.score import Share, read_lines
+from bench.talks.score import Share, auc, read_lines
 from undersong.models import Case
 from undersong.models.verdict import REQUEST
 from undersong.patterns.leads import shown_leads
@@ -25,7 +26,9 @@ LEADS = {  # name of a set → its parts
     "short chats of two": ("seen", "unseen"),
     "long chats of two, 53 to 64 messages": ("long",),
     "threads, support, work and assistants, 43 to 64 messages": ("threads",),
+    "chats of two over months, 82 to 108 messages": ("months",),
 }
+HEIGHTS = (8.0, 10.0, 12.0, 14.0)  # scores for which leads.yaml says how many chats are as high
 
 
 def audited() -> list[tuple[dict[str, Any], Case]]:
@@ -70,6 +73,24 @@ def main() -> None:
         print(f"  who does it is named       {share([truth['who'] in shown_names(case) for truth, case in harm])}")
         print(f"  an innocent chat is        {share(innocent)}")
         print(f"  the first side is the one  {share([first_name(case) == truth['who'] for truth, case in harm])}")
+        print(f"  scores: {as_high(some)}")
+    print(f"all: {as_high(pairs)}")
+
+
+def as_high(pairs: list[tuple[dict[str, Any], Case]]) -> str:
+    """By score, of the chats with harm and of the innocent ones how many have a speaker with such a score or more by
+    what is counted; as ``pairs`` in ``leads.yaml`` has it."""
+    highest = [
+        (truth["kind"] == "harm", max(lead.score for lead in case.leads if lead.kind != "message"))
+        for truth, case in pairs
+    ]
+    table = {
+        height: [sum(score >= height and is_harm is kind for is_harm, score in highest) for kind in (True, False)]
+        for height in HEIGHTS
+    }
+    harm = sum(is_harm for is_harm, _ in highest)
+    scores = [[score for is_harm, score in highest if is_harm is kind] for kind in (True, False)]
+    return f"harm: {harm}, innocent: {len(highest) - harm}, as_high: {table}, AUC {auc(*scores):.3f}"
 
 
 def shown_names(case: Case) -> set[str]:

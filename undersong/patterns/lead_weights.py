@@ -20,8 +20,8 @@ class LeadSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PairRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many test chats of two there are in which one of them does harm, in which nobody does, and how many of
-    either have a side with such a score or more."""
+    """How many test chats there are in which somebody does harm, in which nobody does, and how many of either have a
+    speaker with such a score or more."""
 
     harm: int
     innocent: int
@@ -59,12 +59,12 @@ def lead_weights() -> LeadWeights:
 
 
 def high_words(score: float) -> str:
-    """``as high are 41 of 50 test chats in which one of two does harm, and 12 of 50 in which nobody does``."""
+    """``as high are 41 of 62 test chats in which somebody does harm, and 11 of 62 in which nobody does``."""
     pairs = lead_weights().pairs
     harm, innocent = pairs.as_high[
         max((limit for limit in pairs.as_high if limit <= score), default=min(pairs.as_high))
     ]
     return (
-        f"as high are {harm} of {pairs.harm} test chats in which one of two does harm, and {innocent} of "
+        f"as high are {harm} of {pairs.harm} test chats in which somebody does harm, and {innocent} of "
         f"{pairs.innocent} in which nobody does"
     )

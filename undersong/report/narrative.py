@@ -157,16 +157,6 @@ def _shift_words(shifts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"Thread and history move its scores ({sample}): {named}."
 
 
-def judge_option(parameters: Mapping[str, Any]) -> str:
-    """What follows ``--judge`` to have the same judge again; of a model of one's own the folder, without the way to it.
-
-    >>> judge_option({"judge": "offline", "judge_folder": "ours"})
-    'offline:ours'
-    """
-    folder = parameters.get("judge_folder")
-    return f"{parameters.get('judge', '')}:{folder}" if folder else str(parameters.get("judge", ""))
-
-
 def score_name(sessions: Iterable[SessionVerdict]) -> str:
     """What the score is called: of coding agents' work it says nothing about people."""
     profiles = {session.profile for session in sessions}

@@ -18,6 +18,7 @@ from undersong.models import LEVELS
 from undersong.report import (
     alignment_words,
     claims_view,
+    commands,
     decision_words,
     escape,
     headline,
@@ -29,7 +30,6 @@ from undersong.report import (
 from undersong.report.message_times import MessageTimes
 from undersong.report.opening_sentences import sentences
 from undersong.report.render.template_cache import TemplateCache
-from undersong.report.sequence_words import reading_options
 from undersong.report.view_model import ReportView
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -72,7 +72,8 @@ def environment() -> jinja2.Environment:
         counted, mechanism_name, escape.own_name, period, headline.coverage, headline.findings_words,
         headline.headline, headline.mechanism_gaps, alignment_words.alignment_colour, alignment_words.alignment_words,
         narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
-        narrative.judge_option, reading_options, narrative.judge_words, narrative.kind_words, narrative.missed_words,
+        commands.again_command, commands.verify_command,
+        narrative.judge_words, narrative.kind_words, narrative.missed_words,
         narrative.not_applicable_words, narrative.outcome_words, session_answer.session_answer, narrative.to_read_words,
         view_model.agreement_table, work_view.duration_words,
     )  # fmt: skip
