@@ -48,7 +48,7 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     ranked = stored()
     title, _, points = audited.out.partition("\n\n")
     assert title == "1 moment to look at; it is no finding, since no judge read it:"
-    assert points.startswith("1. Jonas Berg asks for codes, numbers or access (turn 10), asks for money (turn 6)")
+    assert points.startswith("1. Jonas Berg answers doubt or a no with reproach (turn 2), asks for money (turn 6)")
     assert "– Jonas Berg, 2026-03-02 08:05 UTC: asks for money" in " ".join(points.split())
     assert [lead["kind"] for lead in ranked] == ["message"] + ["conversation"] * 20  # exact words first
     assert ranked[0]["agent"] == ranked[1]["agent"] == "c0/Jonas Berg"

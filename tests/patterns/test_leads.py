@@ -49,6 +49,15 @@ def run_of(*, pushes: float = 0.8, quiet: float = 0.1) -> list[Row]:
     return rows
 
 
+def worded(rows: list[Row], level: float) -> list[Row]:
+    """The rows with a level of manipulative wording for ``kira``, and hardly any for the others."""
+    name = lead_weights().wording
+    return [
+        msgspec.structs.replace(row, signals=row.signals | {name: level if row.agent == "kira" else 0.02})
+        for row in rows
+    ]
+
+
 def leads(rows: list[Row], findings: tuple[Finding, ...] = ()) -> tuple[Lead, ...]:
     return leads_of(rows, findings, null_bands_of(rows, SIGNALS))
 
@@ -58,10 +67,10 @@ def test_who_pushes_comes_first_with_what_was_counted() -> None:
     assert (first.agent, first.rank, first.conversation, first.kind) == ("kira", 1, "a", "conversation")
     assert first.reason == (
         "5 of the 10 messages show a signal of harm, "
-        "most of all isolation or pressure. More of it is in what kira writes. Where one of two did "
-        "harm in our test chats, this pointed at the right one in 49 of 50 chats."
+        "most of all isolation or pressure. More of it is in what kira writes."
     )
-    assert [lead.agent for lead in shown_leads((first, *others))] == ["kira"]
+    assert shown_leads((first, *others)) == ()  # without levels of wording it is below the cut
+    assert [lead.agent for lead in shown_leads(leads(worded(run_of(), 0.12)))] == ["kira"]
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}
     assert figures["signals_in_conversation"] == (0.2556, 0.1)
     assert figures["signals_in_run"] == (0.2556, 0.1)
@@ -69,21 +78,16 @@ def test_who_pushes_comes_first_with_what_was_counted() -> None:
 
 
 def test_wording_is_held_against_ordinary_talk_and_tells_the_side() -> None:
-    levels = {"kira": 0.15, "mo": 0.02}
-    rows = run_of(pushes=0.3, quiet=0.3)
-    rows = [
-        msgspec.structs.replace(row, signals=row.signals | {lead_weights().wording: levels.get(row.agent, 0.02)})
-        for row in rows
-    ]
-    first, *others = leads(rows)
+    first, *others = leads(worded(run_of(pushes=0.3, quiet=0.3), 0.18))
     assert first.agent == "kira"
     assert first.reason.startswith(
         "In its wording, what kira writes is closer to manipulation than what 99 of 100 people write in ordinary talk."
     )
     assert {message.rpartition("-")[2] for message in first.message_ids} == {"kira"}
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}
-    assert figures["wording"] == (0.15, lead_weights().usual)
-    assert figures["wording_in_conversation"] == (0.15, 0.02)
+    assert figures["wording"] == (0.18, lead_weights().usual)
+    assert figures["wording_in_conversation"] == (0.18, 0.02)
+    assert figures["strongest_in_conversation"] == (0.18, 0.02)
     assert not any("closer to manipulation" in lead.reason for lead in others if lead.agent != "kira")
 
 
@@ -216,7 +220,8 @@ def test_who_speaks_alone_is_compared_with_the_run_only() -> None:
 def test_quotes_are_the_strongest_sentences_of_those_shown() -> None:
     text = "Good morning. Send it tonight or we are done. Bye."
     span = (14, 45)
-    rows = [msgspec.structs.replace(row, spans={"pressure": span, "pushback": (0, 13)}) for row in run_of()]
+    spoken = worded(run_of(), 0.12)
+    rows = [msgspec.structs.replace(row, spans={"pressure": span, "pushback": (0, 13)}) for row in spoken]
     messages = {
         (row.conversation, row.id): Message(
             id=row.id, conversation=row.conversation, position=row.position, author=row.agent, role="participant",
@@ -225,17 +230,17 @@ def test_quotes_are_the_strongest_sentences_of_those_shown() -> None:
         for row in rows
     }  # fmt: skip
     first, *others = with_quotes(leads(rows), rows, messages)
-    assert [quote.text for quote in first.quotes] == ["Send it tonight or we are done."] * 3
+    assert [quote.text for quote in first.quotes] == ["Send it tonight or we are done."] * 5
     assert [quote.message_id for quote in first.quotes] == list(first.message_ids)
     assert all(lead.quotes == () for lead in others)
     trivial = [msgspec.structs.replace(row, spans={"pressure": (0, 13), "isolation": span}) for row in rows]
     assert with_quotes(leads(trivial), trivial, messages)[0].quotes == first.quotes  # not "Good morning."
     asked = [msgspec.structs.replace(row, spans={"scam_ask": (0, 50), "pressure": span},
                                      signals=row.signals | {"scam_ask": 0.9}) for row in rows]  # fmt: skip
-    named = msgspec.structs.replace(first, quotes=())  # its reason speaks of pressure
+    named = msgspec.structs.replace(first, quotes=(), reason="5 of the 10 messages show pressure.")
     assert with_quotes([named], asked, messages)[0].quotes == first.quotes
     short = {place: msgspec.structs.replace(message, text="ok thanks") for place, message in messages.items()}
-    assert with_quotes(leads(run_of()), run_of(), short)[0].quotes == ()
+    assert with_quotes(leads(spoken), spoken, short)[0].quotes == ()
     assert places_of(first) == [("a", name) for name in first.message_ids]
 
 
@@ -247,7 +252,7 @@ def test_exact_words_do_not_crowd_out_what_was_counted() -> None:
         )
         for n in range(12)
     ]
-    others = [msgspec.structs.replace(counted, id=f"k{n}", agent=f"kira{n}", score=9.0 - n / 2) for n in range(6)]
+    others = [msgspec.structs.replace(counted, id=f"k{n}", agent=f"kira{n}", score=12.0 - n / 2) for n in range(6)]
     room = lead_weights().shown - lead_weights().counted
     assert shown_leads([*others[::-1], *exact]) == (*exact[:room], *others[:4])
     assert shown_leads([*others[:1], *exact]) == (*exact[:9], others[0])

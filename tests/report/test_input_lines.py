@@ -25,11 +25,11 @@ def test_each_of_several_files_gets_a_line_that_says_what_became_of_it(undersong
     names = ("clean.txt", "empty.json", "admits.txt")
     ran = undersong("audit", *names, "--no-store", "--json")
     assert ran.code == 3
-    assert outcomes(ran.out) == {"admits.txt": "finding", "empty.json": "unread", "clean.txt": "clean"}
+    assert outcomes(ran.out) == {"admits.txt": "lead", "empty.json": "unread", "clean.txt": "clean"}
     lines = undersong("audit", *names, "--no-store").out.splitlines()
     at = lines.index("Files:")
     assert lines[at + 1 : at + 4] == [
-        "  admits.txt: 1 finding in 4 messages",
+        "  admits.txt: 1 lead in 4 messages",
         "  empty.json: not read: is empty",
         "  clean.txt: nothing stands out in 3 messages",
     ]
@@ -40,7 +40,7 @@ def test_what_is_found_in_an_archive_stands_at_the_archive(undersong: Undersong)
     with zipfile.ZipFile("chat.zip", "w") as archive:
         archive.writestr("talks/admits.txt", ADMITS)
     ran = undersong("audit", "clean.txt", "chat.zip", "--no-store", "--json")
-    assert outcomes(ran.out) == {"chat.zip": "finding", "clean.txt": "clean"}
+    assert outcomes(ran.out) == {"chat.zip": "lead", "clean.txt": "clean"}
 
 
 def test_one_file_that_was_read_needs_no_line_and_of_many_the_rest_is_counted(undersong: Undersong) -> None:
@@ -59,5 +59,5 @@ def test_a_report_lists_the_files_as_the_terminal_does(undersong: Undersong) -> 
     undersong("audit", "clean.txt", "a<b>.txt", "--no-store", "--out", "out")
     page, markdown = (Path("out", name).read_text("utf-8") for name in ("report.html", "forensic_audit_report.md"))
     assert "2 files: what was found in each" in page
-    assert "<li>a&lt;b&gt;.txt: 1 finding in 4 messages</li>" in page
+    assert "<li>a&lt;b&gt;.txt: 1 lead in 4 messages</li>" in page
     assert "clean.txt: nothing stands out in 3 messages" in markdown.replace("\\", "")

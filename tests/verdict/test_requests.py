@@ -84,7 +84,7 @@ WORTH_A_LOOK: dict[str, tuple[str, set[str], Lines]] = {
         {
             "Says that they will harm themselves if the other does not do as they wish",
             "Asks for codes, numbers or access",
-            "Denies it, or says that it was done to them",
+            "Says that they are the one who is wronged",
             "Announces silence until the other gives way",
             "Denies what was said or promised",
         },

@@ -76,7 +76,7 @@ def _leads(leads: Iterable[Lead]) -> Iterator[str]:
     yield f"leads       {len(above)}{'' if above else ' above the cut'}"
     for lead in above[:_SHOWN]:
         decided = f" (decided: {lead.decided})" if lead.decided else ""
-        yield f"  {one_line(lead.reason, 300)}{decided}"
+        yield f"  {one_line(lead.reason, 1000)}{decided}"
         yield from (f"  “{one_line(quote.text, 200)}” ({quote.message_id})" for quote in lead.quotes[:1])
 
 

@@ -285,6 +285,7 @@ class AgentPage(AgentHistoryProfile, frozen=True, kw_only=True):
 
     ranks: dict[str, float]
     findings: tuple[Finding, ...]
+    leads: tuple[Lead, ...]
 
 
 class EmergingLine(TypedDict):
