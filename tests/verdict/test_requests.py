@@ -271,14 +271,14 @@ def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
     text = "".join(f"{who}: {words}\n" for who, words in lines)
     Path("chat.txt").write_text(text, encoding="utf-8")
     said = " ".join(undersong("audit", "chat.txt", "--no-store").out.split())
-    assert "Anselm asks for money (turn 3), asks that others are kept out of it (turn 5)" in said
+    assert "Anselm asks for money (turn 3), presses for time (turn 3)" in said
     assert "since no judge read it: 1. Anselm asks" in said
     assert "Could you send me 900 euros, until Friday?” – Anselm: asks for money" in said
     assert undersong("verify", "undersong-report", "chat.txt").code == 0
     lead = json.loads(Path("undersong-report/leads.jsonl").read_text().partition("\n")[0])
     assert (lead["rank"], lead["kind"], lead["agent"], lead["above_cut"]) == (1, "message", "chat/Anselm", True)
     assert lead["reason"] == (
-        "Anselm asks for money (turn 3), asks that others are kept out of it (turn 5) and presses for time (turn 3)."
+        "Anselm asks for money (turn 3), presses for time (turn 3) and asks that others are kept out of it (turn 5)."
     )
     assert lead["quotes"][0]["text"] == "Could you send me 900 euros, until Friday?"
     listed = undersong("leads", "undersong-report").out
