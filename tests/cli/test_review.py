@@ -72,7 +72,8 @@ def test_the_next_finding_is_shown_with_its_words_the_innocent_reading_and_how_t
 def test_a_person_answers_one_after_the_other_until_nothing_is_left(path: Path) -> None:
     for number in range(12):
         verdict = ("confirmed", "rejected")[number % 3 == 0]
-        done = review(path, "set", next_id(path), verdict, "--reviewer", "ann", "--reason", "joke or fiction", "--json")
+        why = ("--reason", "joke or fiction") if verdict == "rejected" else ()
+        done = review(path, "set", next_id(path), verdict, "--reviewer", "ann", *why, "--json")
         assert json.loads(done.output)["drawn"] == "random"
     assert review(path, "next").output == "nothing left to review: 12 findings in “likely”, all decided\n"
     assert "0.67, all are reviewed" in review(path, "stats").output
