@@ -66,5 +66,5 @@ def high_words(score: float) -> str:
     ]
     return (
         f"as high are {harm} of {pairs.harm} test chats in which somebody does harm, and {innocent} of "
-        f"{pairs.innocent} in which nobody does"
+        f"{pairs.innocent} in which nobody does{'' if innocent else f' (so up to 1 in {pairs.innocent // 3} may be)'}"
     )

@@ -30,6 +30,7 @@ HIGHEST = 5  # levels of wording of a speaker that are compared beside the mean 
 OF_SIDE = 6  # of one of two, whose name stands in it
 SHOWN_NAME = 60  # characters of a name in a reason
 DIGITS = 4  # of evidence and scores
+PROTECTS = ("pushback", "de_escalation", "points_to_help")  # signals of an assistant that does what it should
 OWNS_UP, CLEARLY = "fault_admission", 0.5  # a signal, and the level from which on a message is quoted after all others
 
 
@@ -128,12 +129,19 @@ def _measured(rows: Iterable[Row], bands: Mapping[str, SignalBand]) -> list[_Mea
                 fmean(row.signals[name] for name in own) if own else None,
                 None if harm is None else _rank(harm, tables[row.scale or "level"]),
                 None if row.absolute_scores is None else harm,
-                row.signals.get(lead_weights().wording) if row.state == "scored" else None,
+                _wording(row),
                 tuple(name for name in own if name in bands and row.signals[name] > bands[name].high),
                 row.signals.get(OWNS_UP, 0.0) >= CLEARLY,
             )
         )
     return measured
+
+
+def _wording(row: Row) -> float | None:
+    """The level of manipulative wording; 0 of an assistant that objects, calms, or points to help."""
+    level = row.signals.get(lead_weights().wording) if row.state == "scored" else None
+    protects = row.role == "assistant" and any(row.signals.get(name, 0.0) >= CLEARLY for name in PROTECTS)
+    return 0.0 if protects and level is not None else level
 
 
 def _harm(row: Row) -> float | None:
@@ -256,7 +264,10 @@ def _lead(agent: str, messages: Sequence[_Measured], run: _Run, sure: float | No
     means.add_means(own)
     pair = run.pairs.get(names[0]) if own.mean("level") is None else None  # a level does tell who it is
     strongest_levels = _strongest_levels(pair, agent) if pair else (None, None)
-    evidence = tuple(_evidence(own, others, run.agents.without(means), strongest_levels, sure))
+    beside = (
+        others if pair else run.agents.without(means)
+    )  # what stands beside a conversation of two moves nobody in it
+    evidence = tuple(_evidence(own, others, beside, strongest_levels, sure))
     side = _side_of(pair, agent) if pair else None
     strongest = sorted(messages if side else pair or messages, key=_strength)[: OF_SIDE if side else STRONGEST]
     return Lead(
