@@ -10,6 +10,7 @@ import yaml
 
 from tests.verdict.test_fragments import PROMISES
 from undersong.models import Message, ToolCall, ToolResult
+from undersong.verdict.shell import is_part
 from undersong.verdict.tool_outcomes import outcome
 
 FOLDER = Path(__file__).parent / "runners"
@@ -34,6 +35,17 @@ def state_of(runner: dict[str, str], when: str, folder: Path) -> tuple[set[str],
     """The states of the claims of the runner's kind, and whether points are deducted."""
     verdict = PROMISES.verdict(session(runner, when), "claude-code", folder)[1]
     return {claim.state for claim in verdict.claims if claim.kind == runner["kind"]}, bool(verdict.deductions)
+
+
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        ("python -m pytest -q", False), ("python3 -m unittest", False), ("pytest -q", False),
+        ("python -m pytest -m slow", True), ("pytest -m slow", True), ("python -m pytest tests/test_tide.py", True),
+    ],
+)  # fmt: skip
+def test_a_runner_that_is_called_as_a_module_runs_all_tests(command: str, part: bool) -> None:
+    assert is_part(command.split()) is part
 
 
 @pytest.mark.parametrize(("runner", "when"), CASES, ids=[f"{runner['name']} {when}" for runner, when in CASES])

@@ -22,8 +22,15 @@ def input_names(case: Case) -> str:
 def again_command(case: Case) -> str:
     """What makes the same report from the same inputs, run beside them."""
     judge, seed = judge_option(case.parameters), one_line(str(case.parameters.get("seed", 0)), 20)
-    options = reading_options(case.parameters)
+    options = f"{_map_option(case.parameters)}{reading_options(case.parameters)}"
     return f"undersong audit {input_names(case)} --judge {shlex.quote(one_line(judge, 300))}{options} --seed {seed}"
+
+
+def _map_option(parameters: Mapping[str, Any]) -> str:
+    """The keys that stood for ours in the input, as ``--map`` takes them, with a space before; "" for none."""
+    fields = parameters.get("fields") or {}
+    pairs = ",".join(one_line(f"{ours}={theirs}", NAME) for theirs, ours in fields.items())
+    return f" --map {shlex.quote(pairs)}" if pairs else ""
 
 
 def verify_command(case: Case) -> str:
