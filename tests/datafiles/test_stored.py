@@ -15,7 +15,7 @@ import pytest
 import undersong
 from undersong.datafiles import stored as module
 from undersong.datafiles import verdict_config, yaml_loader
-from undersong.datafiles.stored import stored
+from undersong.datafiles.stored import stored, write_whole
 from undersong.patterns import catalog
 from undersong.patterns.language.compile import CheckedRule, check_rule
 from undersong.scan.phrases import PhraseFile, signal_files
@@ -173,3 +173,10 @@ def test_files_of_the_package_are_parsed_once_and_any_other_each_time(tmp_path: 
     with pytest.raises(yaml_loader.RuleError, match="is empty"):
         yaml_loader.read(own, dict)  # type: ignore[type-arg]
     assert parsed == ["a: 1"]
+
+
+def test_what_cannot_be_put_in_its_place_leaves_no_draft(tmp_path: Path) -> None:
+    taken = tmp_path / "rules"
+    (taken / "inside").mkdir(parents=True)  # a folder that is not empty cannot be replaced by a file
+    write_whole(taken, b"content")
+    assert list(tmp_path.iterdir()) == [taken]

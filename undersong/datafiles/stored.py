@@ -47,12 +47,15 @@ def folder() -> Path:
 
 
 def write_whole(target: Path, content: bytes) -> None:
-    """Write a file as a whole or not at all; another process may do the same."""
+    """Write a file as a whole or not at all, and leave nothing lying about; another process may do the same."""
     draft = target.with_name(f"{target.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):
+    try:
         target.parent.mkdir(parents=True, exist_ok=True)
         draft.write_bytes(content)
         draft.replace(target)
+    except OSError:  # a full disk, or a folder that cannot be written: the value is made again next time
+        with contextlib.suppress(OSError):
+            draft.unlink()
 
 
 @cache
