@@ -230,6 +230,13 @@ REPEATED = (
         "response with other words than its thought and action",
     ),
     ("telegram/result.json", '"type": "plain", "text": "did', '"type": "plain", "text": "Why did', OTHER),
+    (
+        "openhands/events.json",
+        '"extras": {',
+        '"extras": {"final_thought": "It holds.", ',
+        "words under 'final_thought'",
+    ),
+    ("telegram/result.json", '"plain", "text"', '"plain", "words"', "words under 'words'"),
     ("telegram/result.json", '"bold", "text"', '"bold", "words"', "words under 'words'"),
     ("discord/lantern.json", '"embeds": []', '"embeds": "The lantern is out."', "words under 'embeds'"),
     ("gemini/MyActivity.json", '"html": "', '"markup": "', "words under 'markup'"),

@@ -53,6 +53,8 @@ def test_any_bytes_give_the_same_pieces_in_any_chunks(data: bytes, size: int) ->
         (b"[]", []),
         (b"", []),
         (b"[1]\n[2]", [b"1", b"2"]),
+        (b"x = [1]", [b"x =", b"1"]),
+        (b'{"a":1}\nleft over [2]', [b'{"a":1}', b"left over", b"2"]),
     ],
 )
 def test_elements_end_where_their_brackets_balance(data: bytes, expected: list[bytes]) -> None:

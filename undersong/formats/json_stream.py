@@ -396,7 +396,7 @@ class _ElementScanner:
         if token == b'"':
             self.in_string = True
         elif token in b"[{":
-            self._open(token, chunk, at)
+            yield from self._open(token, chunk, at)
         elif token == b"," and (not self.level or self.depth != self.level):
             return
         elif token == b"," or self.depth <= self.level:
@@ -419,7 +419,11 @@ class _ElementScanner:
         if self.streamed and not self.level:
             self.parts.append(b"]")
 
-    def _open(self, token: bytes, chunk: bytes, at: int) -> None:
+    def _open(self, token: bytes, chunk: bytes, at: int) -> Iterator[JsonElement]:
+        if self.depth == 0 and token == b"[":
+            self._keep(chunk[self.consumed : at - 1])
+            self.consumed = at - 1
+            yield from self._piece()  # what stands before a list
         self.depth += 1
         if self.depth - self.level > DEPTH and not self.fault:
             self.fault = f"nested deeper than {DEPTH} levels"

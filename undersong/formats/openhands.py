@@ -62,6 +62,27 @@ _WORD_KEYS = frozenset(
         "task_completed",
     )
 )  # fmt: skip  of the actions that are words and no call
+_EXTRAS = frozenset(
+    (
+        "command",
+        "metadata",
+        "hidden",
+        "path",
+        "prev_exist",
+        "old_content",
+        "new_content",
+        "impl_source",
+        "diff",
+        "diff_cache",
+        "outputs",
+        "thought",
+        "code",
+        "image_urls",
+        "url",
+        "name",
+        "arguments",
+    )
+)  # of observations: what the action said, or the state of a file before and after
 _SILENT = frozenset({"system", "recall", "change_agent_state", "null", "condensation", "state"})
 
 
@@ -162,6 +183,7 @@ class _EventLog:
         if kind in ("agent_state_changed", "recall", "think", "null", "user_rejected", "condense"):
             self.notes.add(f"observation {kind[:40]!r}, read as no message", ref)
             return
+        self.notes.unread(extras, ref, _EXTRAS)
         metadata = as_object(extras.get("metadata"))
         code = metadata.get("exit_code", extras.get("exit_code"))
         failed = True if kind == "error" else _failed(code)

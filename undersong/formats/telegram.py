@@ -124,7 +124,10 @@ def _message(value: Any, ref: SourceRef, key: str, notes: SkipLog, entities: Rep
     notes.blocks(values.blocks(value["text"]), ref)
     for part in values.blocks(value["text"]):
         notes.unread(part, ref, _PART_KEYS)
-    entities.add(_text(value.get("text_entities")), inside(ref, "text_entities"))
+    marked = inside(ref, "text_entities")
+    for part in values.blocks(value.get("text_entities")):
+        notes.unread(part, marked, _PART_KEYS)
+    entities.add(_text(value.get("text_entities")), marked)
     if any(value.get(name) for name in _MEDIA):
         notes.add("picture, recording or other attachment, not read", ref)
     forwarded = values.string(value.get("forwarded_from"))
