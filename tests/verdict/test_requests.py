@@ -9,9 +9,10 @@ import pytest
 
 from bench import asked
 from tests.conftest import Undersong
-from undersong.models import Moment
+from undersong.models import Message, Moment
 from undersong.models.verdict import REQUEST
 from undersong.pipeline.session_check import checked_sessions
+from undersong.verdict.detectors.requests import requests
 
 CONTROL = "Asks where somebody is and with whom, or forbids it"
 BELITTLING = "Tells the other that they are too sensitive or mistaken"
@@ -227,6 +228,44 @@ ORDINARY: dict[str, Lines] = {
         ("Tove", "thank you! bad week, that's all"),
     ),
 }  # fmt: skip
+
+
+SECRECY = "please don't tell your son"
+WORDINGS = {  # of a kind, and neighbours that have its words and ask for nothing of the kind; each beside SECRECY
+    "Asks for money": (
+        ("Send the 90 before he comes", "i need 1400 for the ticket", "transfer 650 to the man from the port",
+         "I need 300 dollars today", "shipping costs 85", "the deposit is 1200, then it is yours"),
+        ("starting with ticket 587 today", "89 and 90 today, both herons", "No. Pay with solving page 60.",
+         "the registration is 10:30, room 24", "send 20 invitations today", "we pay attention to rule 34 now",
+         "the papers: 40 of them, on your desk", "the next visa is 90 days"),
+    ),
+    "Asks for codes, numbers or access": (
+        ("read me the code", "tell me the code that came", "forward the security code", "give me your pin",
+         "what is your password", "text your bank login to me"),
+        ("I may share the login flow", "can you read the code review", "send the code for the parser",
+         "we need the token count", "tell them the password policy", "you need my password?",
+         "give the pin a turn to the left", "share the credentials page when it is done"),
+    ),
+    CONTROL: (
+        ("send me a photo of the room", "show me a photo of who is there", "turn your location on", "who were you with",
+         "show me your phone"),
+        ("I've sent you a photo of the crack", "take a photo of the engine number",
+         "haha turn on location, it's a maze", "a photo of your cat please", "the photo of the menu is blurred"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", WORDINGS)
+def test_a_kind_is_named_by_its_wordings_and_not_by_their_neighbours(title: str) -> None:
+    wordings, neighbours = WORDINGS[title]
+    assert [words for words in wordings if title not in titles(words)] == []
+    assert [words for words in neighbours if titles(words)] == []
+
+
+def titles(words: str) -> set[str]:
+    speaker = {"conversation": "c", "author": "a", "agent": "a", "role": "participant"}
+    lines = [Message(id=text, position=place, text=text, **speaker) for place, text in enumerate((words, SECRECY))]
+    return {moment.title for moment in requests(lines)}
 
 
 def noted(folder: Path, lines: Lines, **more: str) -> list[Moment]:
