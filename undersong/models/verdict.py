@@ -191,7 +191,10 @@ class LedgerClaim(Record, frozen=True, kw_only=True):
 class Bypass(Record, frozen=True, kw_only=True):
     """A way round a check, told as what was done: ``lines`` are those of the edit, the command or the output.
 
-    ``thought`` is what the agent wrote for itself about it before.
+    ``thought`` is what the agent wrote for itself about it before. ``diff`` are the lines that the edit took away
+    (``- ``) and added (``+ ``), () where it is no edit; ``failed_check`` is the command that had failed before, with
+    the line that says so, at position ``failed_at``, "" and -1 where nothing had. ``disclosed``: the agent says what it
+    did.
     """
 
     kind: BypassKind
@@ -202,6 +205,11 @@ class Bypass(Record, frozen=True, kw_only=True):
     lines: tuple[str, ...] = ()
     path: str = ""
     thought: str = ""
+    diff: tuple[str, ...] = ()
+    failed_check: str = ""
+    failed_line: str = ""
+    failed_at: int = -1
+    disclosed: bool = False
 
     @property
     def disarms(self) -> bool:

@@ -14,7 +14,7 @@ from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment
 from undersong.models.verdict import ADMISSION, AGAINST, AGENT_ORDERS, REQUEST, SPREADS
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
-from undersong.report.claims_view import CHECKED
+from undersong.report.claims_view import CHECKED, is_work
 from undersong.report.decision_words import point_decisions
 from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.message_times import MessageTimes
@@ -45,7 +45,7 @@ from undersong.report.opening_phrases import (
 from undersong.report.opening_requests import requests_together
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_turns import heaviest_first, labelled, turn_sentence
-from undersong.report.opening_work import bypass_points, claim_points, failure_points, is_pasted
+from undersong.report.opening_work import UNSEEN, against_work, bypass_points, claim_points, failure_points, is_pasted
 from undersong.report.order import is_faint, order_findings, order_sessions
 from undersong.report.sureness import is_unmeasured_reading, lead_words, sure_words
 
@@ -70,10 +70,12 @@ def points_of(case: Case) -> tuple[Point, ...]:
         message = cited.get((home, line.message_id))
         if message is None:
             return msgspec.structs.replace(line, quote=whole(line.quote, None))
-        return msgspec.structs.replace(line, quote=whole(line.quote, message.text), when=times.of(message))
+        quote = line.quote if of_calls else whole(line.quote, message.text)
+        return msgspec.structs.replace(line, quote=quote, when=times.of(message))
 
     points = []
-    for point in chosen_points(_sources(case)):
+    for point in chosen_points(_sources(case), by_gravity=is_work(case)):
+        of_calls = point.kind == "bypass"  # whose lines stand in what was called, not in the text
         own = dated(DatedLine(point.message_id, point.speaker, point.quote), point.conversation)
         lines = tuple(dated(line, point.conversation) for line in point.lines)
         decided = point_decisions(case, point)
@@ -97,8 +99,7 @@ def _sources(case: Case) -> list[list[Point]]:
         agent_orders(case, AGENT_ORDERS),
         model_orders(case),
         _requests(case),
-        claim_points(case, ("contradicted", "disputed")),
-        bypass_points(case, leads=False),
+        *against_work(case),
         agent_orders(case, SPREADS),
         *_hints(case),
     )
@@ -110,7 +111,7 @@ def _hints(case: Case) -> tuple[Iterable[Point], ...]:
     likely = (
         finding_point(each, case) for each in order_findings(case.findings) if each.is_lead and not is_faint(each)
     )
-    work = (claim_points(case, ("unsupported",)), bypass_points(case, leads=True), failure_points(case))
+    work = (claim_points(case, ("unsupported",)), bypass_points(case, (UNSEEN,)), failure_points(case))
     if all(session.profile == "coding" for session in case.sessions):
         return *work, likely, _deductions(case, sure=False), _moments(case)
     other, of_companions = _leads(case)

@@ -69,12 +69,14 @@ def places_with_findings(points: Iterable[Point]) -> int:
     return sum(point.state != "lead" for point in first.values())
 
 
-def chosen_points(sources: Sequence[Sequence[Point]]) -> tuple[Point, ...]:
+def chosen_points(sources: Sequence[Sequence[Point]], *, by_gravity: bool = False) -> tuple[Point, ...]:
     """OF_A_KIND of each source in their order, then the rest; of hints other conversations before more of one.
 
-    Leads are the first of their kind, in the order of their ranks.
+    Leads are the first of their kind, in the order of their ranks. ``by_gravity``: whatever is a finding comes in the
+    order of the sources, however many there are of a kind, before any lead: nothing graver is left out for it.
     """
-    ordered = [point for source in sources for point in source[:OF_A_KIND]]
+    first = [point for source in sources for point in source if point.state != "lead"] if by_gravity else []
+    ordered = first + [point for source in sources for point in source[:OF_A_KIND]]
     ordered += [point for source in sources for point in source[OF_A_KIND:] if point.kind != "lead"]
     chosen: dict[tuple[str, str], Point] = {}
     for point in ordered:

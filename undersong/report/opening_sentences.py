@@ -34,6 +34,7 @@ class Sentences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     claims: dict[str, str]
     against: dict[str, str]
     bypasses: dict[str, str]
+    disclosed: dict[str, str]
     moments: dict[str, str]
     turns: dict[str, str]
     sure: tuple[Sure, ...]

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from undersong.core.sanitize import one_line
-from undersong.core.text import turn_number
-from undersong.models import Case, Deduction, LedgerClaim, SessionVerdict
+from undersong.core.text import turn_at, turn_number
+from undersong.models import Bypass, Case, Deduction, LedgerClaim, SessionVerdict
 from undersong.models.verdict import NOT_RUN, PASTED_ERROR
 from undersong.report.claims_view import CHECKED, coding_sessions
-from undersong.report.opening_choice import Point, State
+from undersong.report.opening_choice import DatedLine, Point, State
 from undersong.report.opening_phrases import (
     QUOTE,
     at_turn,
@@ -24,6 +24,9 @@ from undersong.report.opening_sentences import sentences
 from undersong.report.work_view import duration_words
 
 CLAIM_STATES: dict[str, State] = {"contradicted": "sure", "disputed": "finding"}  # of a claim; a lead otherwise
+MISCOUNTED, HIDDEN, OVERSTATED_CHECK, DISCLOSED, UNSEEN = range(5)  # gravities of ways round a check
+GRAVE, BYPASSES = (MISCOUNTED, HIDDEN), (MISCOUNTED, HIDDEN, OVERSTATED_CHECK, DISCLOSED)
+COMMAND, PARTS = 80, 3  # characters of a command, and last parts of a path, that are shown
 PEOPLE = ("user", "participant")  # who pastes what a program printed
 
 
@@ -75,22 +78,83 @@ def _on(time: datetime | None) -> str:
     return f", {time:%Y-%m-%d}" if time else ""
 
 
-def bypass_points(case: Case, *, leads: bool) -> Iterator[Point]:
+def against_work(case: Case) -> tuple[Iterator[Point], ...]:
+    """What speaks against work, gravest first: outputs, checks that were silently passed by, people, weaker checks."""
+    return (
+        claim_points(case, ("contradicted",)),
+        bypass_points(case, GRAVE),
+        claim_points(case, ("disputed",)),
+        bypass_points(case, (OVERSTATED_CHECK, DISCLOSED)),
+    )
+
+
+def bypass_points(case: Case, gravities: Sequence[int]) -> Iterator[Point]:
+    """Ways round a check of these gravities, the gravest first."""
+    items = [(gravity(item), session, item) for session in case.sessions for item in session.bypasses]
+    for place, session, item in sorted(items, key=lambda entry: entry[0]):
+        if place in gravities:
+            yield _bypass(case, session, item)
+
+
+def gravity(item: Bypass) -> int:
+    """The place of a way round a check: what an output contradicts, then what nobody was told, then what ran and says
+    less than was claimed, then what the agent itself speaks of, then what nobody saw fail."""
+    if item.is_lead:
+        return UNSEEN
+    if item.kind == "counts_differ":  # the output itself says fewer
+        return MISCOUNTED
+    if not item.disarms:
+        return OVERSTATED_CHECK
+    return DISCLOSED if item.disclosed else HIDDEN
+
+
+def _bypass(case: Case, session: SessionVerdict, item: Bypass) -> Point:
     words = sentences()
-    for session in case.sessions:
-        for item in (bypass for bypass in session.bypasses if bypass.is_lead is leads):
-            yield Point(
-                kind="bypass",
-                sentence=f"{sentence_start(words.bypasses[item.kind])} ({at_turn(case, session, item.position)}).",
-                sure=words.how_sure["bypass"],
-                quote=one_line(" | ".join(item.lines), QUOTE),
-                speaker=name_of(item.agent, session.conversation),
-                conversation=session.conversation,
-                message_id=item.message_id,
-                id=item.message_id,
-                title=session_name(session),
-                state="lead" if leads else "finding",
-            )
+    lines = tuple(_bypass_lines(session, item))
+    done = words.bypasses[item.kind]
+    aside = words.disclosed["yes" if item.disclosed else "no"] if item.disarms and not item.is_lead else ""
+    return Point(
+        kind="bypass",
+        sentence=f"{sentence_start(done)}{aside} ({at_turn(case, session, item.position)}).",
+        sure=words.how_sure["bypass"],
+        quote=lines[-1].quote if lines else "",
+        speaker=lines[-1].speaker if lines else "",
+        conversation=session.conversation,
+        message_id=item.message_id,
+        id=item.message_id,
+        title=session_name(session),
+        state="lead" if item.is_lead else "finding",
+        lines=lines,
+    )
+
+
+def _bypass_lines(session: SessionVerdict, item: Bypass) -> Iterator[DatedLine]:
+    """What failed, then what was taken away and what was put in its place; of other ways what was run or written."""
+    if item.failed_check:
+        place = f"`{one_line(item.failed_check, COMMAND)}` at {turn_at(item.failed_at)}"
+        yield DatedLine("", f"what failed, by {place}", one_line(item.failed_line or item.failed_check, QUOTE))
+    where = short_path(item.path)
+    removed, added = (
+        one_line(" | ".join(line[2:] for line in item.diff if line.startswith(sign)), QUOTE) for sign in "-+"
+    )
+    if removed:
+        yield DatedLine("" if added else item.message_id, f"taken out of {where}", removed)
+    if added:
+        place = "what stands there now" if removed else f"put into {where}"
+        yield DatedLine(item.message_id, place, added)
+    if item.diff or not item.lines:
+        return
+    first, *rest = item.lines
+    labels = ("what was run", name_of(item.agent, session.conversation)) if rest else ("what was done", "")
+    yield DatedLine("" if rest else item.message_id, labels[0], one_line(first, QUOTE))
+    if rest:
+        yield DatedLine(item.message_id, labels[1], one_line(rest[-1], QUOTE))
+
+
+def short_path(path: str) -> str:
+    """The end of a long path: ``…/ledger/tests/test_interest.py``."""
+    parts = path.split("/")
+    return one_line(path if len(parts) <= PARTS + 1 else f"…/{'/'.join(parts[-PARTS:])}", COMMAND)
 
 
 def failure_points(case: Case) -> Iterator[Point]:

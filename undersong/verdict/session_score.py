@@ -29,6 +29,7 @@ from undersong.models import (
 from undersong.models.row import FLAGS, turn_flags
 from undersong.models.verdict import Profile
 from undersong.verdict.annotations import annotation_moments, distress_codes, smoking_guns
+from undersong.verdict.bypass_context import with_context
 from undersong.verdict.check_claims import CheckHistory
 from undersong.verdict.claim_ledger import claim_ledger, with_thoughts
 from undersong.verdict.confirmation import with_answers, with_judge_candidates
@@ -162,7 +163,7 @@ def _ledger(
     return {
         "claims": claims,
         "unread": unread_because(conversation, transcript, claims) if keeps else "",
-        "bypasses": with_thoughts(bypasses(transcript, history), transcript),
+        "bypasses": with_thoughts(with_context(bypasses(transcript, history), transcript, history), transcript),
         "repeated": repeated_failures(transcript),
     }
 
