@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Undersong
 from undersong.errors import UsageError
 from undersong.formats.field_map import field_map
 from undersong.formats.ingest import read
 from undersong.models import Conversation, Problem
+from undersong.monitor import SyncMonitor
+from undersong.stores.sqlite import SQLiteStore
 
 OWN = [
     {"msg_id": "m1", "user_id": "u1", "handle": "ada", "body": "Did you pay?", "created_at": "2026-03-01T08:00:00Z"},
@@ -47,6 +50,20 @@ def test_a_key_of_ours_that_another_one_replaces_is_kept_beside(tmp_path: Path) 
     read_items = items(path, {"body": "text"})
     assert [m.text for item in read_items if isinstance(item, Conversation) for m in item.messages] == ["The words."]
     assert any("text_" in item.what for item in read_items if isinstance(item, Problem))
+
+
+def test_a_monitor_and_a_watch_read_other_keys_as_ours(undersong: Undersong) -> None:
+    Path("own.jsonl").write_text(SHAPES["lines"])
+    watched = undersong("watch", "own.jsonl", "--no-follow", "--store", "w.db", "--map", MAP)
+    assert watched.code == 0, watched.err
+    fields = field_map(f"{MAP},conversation=thread_id")
+    with SyncMonitor("m.db", fields=fields) as monitor:
+        monitor.extend({"thread_id": "t", **one} for one in OWN)
+    for name in ("w.db", "m.db"):
+        with SQLiteStore(Path(name), read_only=True) as store:
+            talks = [store.conversation(one)[0] for one in store.conversations()]
+            read_facts = sorted((m.id, m.author, m.agent) for talk in talks for m in talk.messages)
+            assert read_facts == [("m1", "ada", "u1"), ("m2", "bo", "u2")]
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,11 @@ def test_messages_go_into_the_monitor_and_are_in_the_store_when_it_answers(clien
     with SQLiteStore(store, read_only=True) as opened:
         assert [each.id for each in opened.conversation("new")[0].messages] == ["n1", "n2", "n4"]
     assert client.post(f"{API}/messages", {"text": "x"}).status == 422
+    own = {"nr": "n5", "room": "new", "body": "Hello.", "who": "kira"}
+    mapped = client.post(f"{API}/messages?map=id=nr,conversation=room,text=body,author=who", own)
+    assert mapped.json["observations"][0]["message"]["id"] == "n5"
+    refused = client.post(f"{API}/messages?map=txt=body", own)
+    assert (refused.status, "no key 'txt'" in refused.text) == (400, True)
 
 
 def span(number: int, *said: tuple[str, str]) -> dict[str, Any]:

@@ -69,6 +69,15 @@ def _fields(ctx: click.Context, param: click.Parameter, value: str | None) -> di
     return field_map(value) if value else None
 
 
+map_option = click.option(
+    "--map",
+    "fields",
+    metavar="OURS=THEIRS,…",
+    callback=_fields,
+    help="What keys of your own JSON mean, such as text=body,author=user_id.",
+)
+
+
 def _corpus_options(required: bool) -> Callable[[F], F]:
     """PATH... and what chooses from them."""
     return _options(
@@ -79,13 +88,7 @@ def _corpus_options(required: bool) -> Callable[[F], F]:
             type=click.Choice(["day-first", "month-first"]),
             help="How to read the dates of an export that can be read in two ways, such as 3/4/25.",
         ),
-        click.option(
-            "--map",
-            "fields",
-            metavar="OURS=THEIRS,…",
-            callback=_fields,
-            help="What keys of your own JSON mean, such as text=body,author=user_id.",
-        ),
+        map_option,
         click.option("--only", multiple=True, metavar="PATTERN", help="Only conversations whose id or title matches."),
         click.option(
             "--since",

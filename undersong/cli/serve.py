@@ -7,7 +7,7 @@ from urllib.parse import quote
 import click
 
 from undersong.cli.help import examples
-from undersong.cli.options import DEFAULT_STORE
+from undersong.cli.options import DEFAULT_STORE, map_option
 from undersong.errors import UsageError
 
 
@@ -30,6 +30,7 @@ from undersong.errors import UsageError
 @click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="Answer to this name too; repeatable.")
 @click.option("--read-only", is_flag=True, help="Show, and take nothing: no decisions, files or messages.")
 @click.option("--judge", default="offline", show_default=True, metavar="NAME", help="Who scores what comes in.")
+@map_option
 @click.option(
     "--upload-limit", default=1024, show_default=True, type=click.IntRange(1, 1 << 20), metavar="MB",
     help="The largest file that may be dropped.",
@@ -42,6 +43,7 @@ def command(
     allowed: tuple[str, ...],
     read_only: bool,
     judge: str,
+    fields: dict[str, str] | None,
     upload_limit: int,
 ) -> None:
     """Serve STORE or REPORT as pages: look at findings, decide on them, drop a file to audit it.
@@ -55,6 +57,7 @@ def command(
         from undersong.serve.server import bound, run, store_for
     except ModuleNotFoundError as error:
         raise UsageError(f"serve needs the package {error.name}", remedy="pip install 'undersong[serve]'") from error
+    from undersong.formats.field_map import map_words
     from undersong.serve.settings import ServeSettings, hosts_for, places_of, token_for
 
     store, report = places_of(target)
@@ -69,6 +72,7 @@ def command(
             hosts=hosts_for(host, allowed),
             upload_limit=upload_limit << 20,
             judge=judge,
+            map=map_words(fields or {}),
         )
         opened = bound(host, port)
         name = f"[{host}]" if ":" in host and not host.startswith("[") else host

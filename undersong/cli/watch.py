@@ -22,6 +22,7 @@ from undersong.cli.options import (
     exit_code,
     folder_rules,
     judge_options,
+    map_option,
     show_problems,
 )
 from undersong.core.sanitize import visible
@@ -40,7 +41,7 @@ LEADS_LIVE = (
     "leads from exact words (orders, requests) are told as they come; those that compare everybody need all of it: "
     "`undersong leads FILE`"
 )
-_OF_MESSAGES = ("store", "judge", "recall", "read_all", "warn")  # options that make sense for messages alone
+_OF_MESSAGES = ("store", "judge", "recall", "read_all", "warn", "fields")  # options that make sense for messages alone
 Lines: TypeAlias = Iterable[list[bytes]]  # in the pieces in which they come
 
 
@@ -65,6 +66,7 @@ class PrintableUpdate(Protocol):
 @click.option("--store", metavar="FILE|URL", help=f"Where messages are kept; default: {DEFAULT_STORE} here.")
 @click.option("--judge", metavar="NAME", help="Who scores messages; default: offline.")
 @click.option("--from", "source_format", metavar="FORMAT", help="Input format of messages; see `undersong formats`.")
+@map_option
 @click.option("--recall", type=NumberRange(0, 1), metavar="R", help="Read as far as triage needs for this recall.")
 @click.option("--all", "read_all", is_flag=True, help="Read every message, whatever the router says.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the audit sample.")
@@ -100,15 +102,19 @@ def command(
     that no longer holds. Exit code 4: the judge did not come to everything.
     """
     from undersong.formats import format_by_name
+    from undersong.formats.field_map import renamed_line
     from undersong.monitor.watch import detect_input, follow_lines
     from undersong.patterns.catalog import load_rules
 
     if chosen["terms"].batch:
         raise UsageError("--batch: a watch waits for each answer", remedy="leave it out, or use `undersong audit`")
+    fields = chosen["fields"]
     for_messages = any(chosen[name] not in (None, False) for name in _OF_MESSAGES) or source_format is not None
     rules = load_rules(folder_rules(folder), names)
     form = format_by_name(source_format) if source_format else None
     lines = follow_lines(path, (lambda: time.sleep(poll)) if follow else None)
+    if fields:
+        lines = ([renamed_line(line, fields) for line in piece] for piece in lines)
     code = 0
     with suppress(KeyboardInterrupt):
         unclear = partial(_waits, path) if follow else bool
@@ -121,7 +127,7 @@ def command(
 
 
 def _not_messages(path: str) -> UsageError:
-    option_names = "--store, --judge, --from, --recall, --all and --emerging"
+    option_names = "--store, --judge, --from, --map, --recall, --all and --emerging"
     what = f"{option_names} are for messages; {path} holds rows without texts, or nothing in a known format"
     rows = "leave them out, or `undersong store import` rows and `undersong sweep`"
     return UsageError(what, remedy=f"{rows}; of plain text, `undersong audit`")
@@ -156,6 +162,7 @@ def _messages(
     store: str | None,
     judge: str | None,
     warn: bool,
+    fields: dict[str, str] | None,  # noqa: ARG001 - the lines have our keys by now
     **chosen: Any,
 ) -> int:
     """Watch messages to their end, or until interrupted; the exit code."""

@@ -49,6 +49,11 @@ def field_map(text: str) -> dict[str, str]:
     return pairs
 
 
+def map_words(fields: FieldMap) -> str:
+    """The pairs as ``--map`` takes them."""
+    return ",".join(f"{ours}={theirs}" for theirs, ours in fields.items())
+
+
 class MappedSource(TextSource):
     """An input whose JSON objects have other keys: those of each line, or of a document that is not one a line."""
 
@@ -72,24 +77,29 @@ class MappedSource(TextSource):
         yield self._renamed(rest)
 
     def _renamed(self, text: bytes) -> bytes:
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return text
-        return json.dumps(_renamed(value, self._fields)).encode() if isinstance(value, dict | list) else text
+        return renamed_line(text, self._fields)
 
 
-def _renamed(value: Any, fields: FieldMap, depth: int = 0) -> Any:
+def renamed_line(text: bytes, fields: FieldMap) -> bytes:
+    """A JSON object or list with our keys; what is none stays as it is."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return json.dumps(renamed(value, fields)).encode() if isinstance(value, dict | list) else text
+
+
+def renamed(value: Any, fields: FieldMap, depth: int = 0) -> Any:
     """The objects with our keys; what stood under one of ours and was given another meaning is kept as ``KEY_``."""
     if isinstance(value, list):
-        return [_renamed(one, fields, depth) for one in value]
+        return [renamed(one, fields, depth) for one in value]
     if not isinstance(value, dict) or depth > 2:
         return value
     taken = {ours for theirs, ours in fields.items() if theirs in value}
-    renamed = {fields.get(key, f"{key}_" if key in taken else key): part for key, part in value.items()}
-    inner = [key for key, part in renamed.items() if isinstance(part, list) and key in (NESTED, "data", "threads",
+    ours_by_key = {fields.get(key, f"{key}_" if key in taken else key): part for key, part in value.items()}
+    inner = [key for key, part in ours_by_key.items() if isinstance(part, list) and key in (NESTED, "data", "threads",
              "conversations", "posts", "results")]  # fmt: skip
-    return renamed | {key: _renamed(renamed[key], fields, depth + 1) for key in inner}
+    return ours_by_key | {key: renamed(ours_by_key[key], fields, depth + 1) for key in inner}
 
 
 def suggested_map(sample: FormatSample) -> str:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from undersong.errors import JudgeError, RecordError, StoreError, UsageError
+from undersong.formats.field_map import FieldMap, renamed
 from undersong.formats.json_stream import as_read
 from undersong.formats.jsonl import message_of
 from undersong.formats.normalize import mark_ambiguous_agents
@@ -72,7 +73,8 @@ class SyncMonitor:
     ``rules`` are names of shipped rules, or what ``load_rules`` gave; None: those that are on. ``recall`` (0-1, as in
     the triage model's card) bounds what a judge reads; one that reads for free reads everything without it.
     ``read_all`` reads everything. ``seed`` draws the audit sample. ``sequences``: a judge that can reads the whole
-    sequence of each finding once it is new or grew, within the same budget.
+    sequence of each finding once it is new or grew, within the same budget. ``fields`` are keys of mappings that are
+    observed and what each is called in our JSON Lines, as ``field_map("text=body")`` gives them.
     Raises UsageError and JudgeError as ``audit`` does, and StoreError where the store fails. After ``close`` whatever
     is asked of it raises UsageError.
     """
@@ -89,8 +91,9 @@ class SyncMonitor:
         policy: Policy | None = None,
         terms: RunLimits | None = None,
         sequences: bool = True,
+        fields: FieldMap | None = None,
     ) -> None:
-        self.lock, self._stack = RLock(), ExitStack()
+        self.lock, self._stack, self._fields = RLock(), ExitStack(), fields or {}
         with ExitStack() as opening:
             connection = opening.enter_context(_connection(store))
             limits = terms or RunLimits()
@@ -232,7 +235,7 @@ class SyncMonitor:
         return [each.agent for each in self._state.store.agents(self.judge.hash)]
 
     def _message(self, source: MessageInput) -> Message:
-        message = as_read(source if isinstance(source, Message) else message_of(source))
+        message = as_read(source if isinstance(source, Message) else message_of(renamed(dict(source), self._fields)))
         if not message.id or not message.conversation:
             missing = "id" if not message.id else "conversation"
             what = f"a message without {missing}"

@@ -11,6 +11,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from undersong.formats.field_map import field_map
 from undersong.models import Finding, Record, in_force
 from undersong.report.escape import own_name
 from undersong.report.sureness import share_words
@@ -167,7 +168,9 @@ async def post_audit(request: Request) -> Response:
         file = form.get("file")
         if not isinstance(file, UploadFile) or not file.filename:
             raise ProblemError(400, "no file came", where="file", remedy="choose a file, or drop one on the page")
-        job = audits.new(file.filename)
+        fields = str(form.get("map", site_of(request).library.settings.map))
+        field_map(fields)  # a map that is none is refused before anything is kept
+        job = audits.new(file.filename, fields)
         try:
             with audits.path_of(job).open("wb") as target:
                 while chunk := await file.read(CHUNK):

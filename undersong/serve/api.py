@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from undersong import __version__
 from undersong.errors import UndersongError
+from undersong.formats.field_map import field_map, renamed
 from undersong.models import (
     Conversation,
     Finding,
@@ -403,9 +404,10 @@ class Intake:
         return self._monitor
 
     async def messages(self, request: Request) -> Response:
-        """POST /api/v1/messages: one message or a list of them, as lines of our JSON Lines have them."""
+        """POST /api/v1/messages: one message or a list of them, with the keys of our JSON Lines or of ``?map=``."""
         body = await typed_body(request, dict[str, Any] | list[dict[str, Any]])
-        observed = await self._observe(body if isinstance(body, list) else [body])
+        fields = field_map(request.query_params.get("map") or self._library.settings.map)
+        observed = await self._observe(renamed(body if isinstance(body, list) else [body], fields))
         refused = bool(observed.problems) and not observed.observations
         if refused and isinstance(body, dict):
             first = observed.problems[0]

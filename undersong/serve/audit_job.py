@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from undersong.errors import NothingReadError, UndersongError
+from undersong.formats.field_map import field_map
 from undersong.models import Conversation
 from undersong.models.message import Record
 from undersong.pipeline.audit import audit
@@ -34,8 +35,8 @@ class JobNews(Record, frozen=True, kw_only=True):
     remedy: str = ""
 
 
-def main(store: str, folder: str, file: str, judge: str) -> int:
-    """Audit ``file`` into ``store`` and write the report into ``folder``."""
+def main(store: str, folder: str, file: str, judge: str, fields: str = "") -> int:
+    """Audit ``file`` into ``store`` and write the report into ``folder``; ``fields`` is as for ``--map``."""
     os.nice(NICE)
     last = 0.0
 
@@ -53,7 +54,7 @@ def main(store: str, folder: str, file: str, judge: str) -> int:
             def conversation(name: str) -> Conversation:
                 return opened.conversation(name)[0]
 
-            case, rows = audit([file], opened, Options(judge=judge), progress)
+            case, rows = audit([file], opened, Options(judge=judge, fields=field_map(fields) or None), progress)
             progress("report", 0, 0)
             times = {"started": started.isoformat(), "seconds": time.monotonic() - began}
             _print(JobNews(digest=write(case, rows, Path(folder), run=times, conversations=conversation)))

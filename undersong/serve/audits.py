@@ -36,11 +36,12 @@ _UNSAFE = re.compile(r"[^\w .()+,=@-]+")
 
 @dataclass
 class AuditJob:
-    """One file on its way to a report."""
+    """One file on its way to a report; ``fields`` says what its keys mean, as ``--map`` does."""
 
     id: str
     name: str
     folder: Path
+    fields: str = ""
     news: JobNews = JobNews()  # noqa: RUF009 - frozen
     finished: bool = False
     problem: HttpProblem | None = None
@@ -99,7 +100,7 @@ class Audits:
             problem = HttpProblem(503, "the server ended before it was done", name, "drop the file again")
             self._jobs[folder.name] = AuditJob(folder.name, name, folder, problem=problem)
 
-    def new(self, name: str) -> AuditJob:
+    def new(self, name: str, fields: str = "") -> AuditJob:
         """A place for a file of this name; raises ProblemError where too many wait."""
         if len(self._waiting) >= WAITING_AT_MOST:
             what = f"{counted(len(self._waiting), 'file')} wait already"
@@ -110,7 +111,7 @@ class Audits:
         self._settings.uploads.chmod(0o700)
         shown = visible(Path(name.replace("\\", "/")).name)[:200] or "file"
         (folder / NAME_FILE).write_text(shown, encoding="utf-8")
-        job = AuditJob(run_id, shown, folder)
+        job = AuditJob(run_id, shown, folder, fields)
         self._jobs[run_id] = job
         return job
 
@@ -156,7 +157,7 @@ class Audits:
 
     async def _run(self, job: AuditJob) -> None:
         file = self.path_of(job)
-        command = (str(self._settings.store), str(job.folder / MAIN), str(file), self._settings.judge)
+        command = (str(self._settings.store), str(job.folder / MAIN), str(file), self._settings.judge, job.fields)
         self._process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "undersong.serve.audit_job", *command, stdin=DEVNULL, stdout=PIPE, stderr=None
         )

@@ -106,6 +106,15 @@ def _messages(schemas: dict[str, Any], problem: dict[str, Any]) -> dict[str, Any
     return {
         "operationId": "observe",
         "summary": "Messages of a conversation that goes on, into the monitor.",
+        "parameters": [
+            {
+                "name": "map",
+                "in": "query",
+                "required": False,
+                "schema": {"type": "string"},
+                "description": "What keys of your own mean: text=body,author=user_id; else that of --map.",
+            }
+        ],
         "requestBody": {"required": True, "content": {JSON: {"schema": body}}},
         "responses": {
             "200": _content("What became of them.", _schema(Observed, schemas)),

@@ -116,6 +116,7 @@ def overview(request: Request) -> Response:
         "overview.html.j2",
         "/",
         store=library.settings.title,
+        field_map=library.settings.map,
         counts=counts,
         lists=[
             ("/findings", counts["findings"], "finding"),

@@ -22,7 +22,7 @@ class ServeSettings(Record, frozen=True, kw_only=True):
     ``store`` is a path, or the address of a server. ``report`` is a finished report that is read beside it, None where
     there is none. ``copied``: the store is a copy that was made of a report for this run, so that decisions would be
     lost with it. ``token`` None: whoever reaches the port may read. ``hosts`` are the names, without port, by which the
-    server may be called.
+    server may be called. ``map`` says what keys of somebody's own JSON mean, as ``--map`` does.
     """
 
     store: Path | str
@@ -33,6 +33,7 @@ class ServeSettings(Record, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = LOCAL_NAMES
     upload_limit: int = UPLOAD_LIMIT
     judge: str = "offline"
+    map: str = ""
 
     @property
     def uploads(self) -> Path:
