@@ -47,6 +47,7 @@ WORDS: list[tuple[str, str]] = [
     for kind, group in yaml.safe_load((Path(__file__).parent / "claim_words.yaml").read_text(encoding="utf-8")).items()
     for words in group
 ]
+STARTED = yaml.safe_load((Path(__file__).parent / "not_started.yaml").read_text(encoding="utf-8"))
 SESSIONS = (Path(__file__).parent / "ledger", RULES / "session/cases")
 
 
@@ -154,6 +155,16 @@ def test_a_result_says_what_came_of_a_call(
     result = outcome(message, ToolResult(text=text, is_error=flag), ToolCall(name=name, input=tool_input), 0)
     assert (result.family, result.state) == expected
     assert 0 <= result.start <= result.end <= len(text)
+
+
+@pytest.mark.parametrize(("state", "command", "text", "flag"), STARTED)
+def test_a_check_that_could_not_start_says_nothing_of_the_code(
+    state: str, command: str, text: str, flag: bool | None
+) -> None:
+    message = Message(id="m", conversation="c", position=0, author="Bash", role="tool", text=text)
+    call = ToolCall(name="Bash", input={"command": command})
+    result = outcome(message, ToolResult(text=text, is_error=flag), call, 0)
+    assert (result.family, result.state, result.started) == ("check", state, state != "unknown")
 
 
 def test_both_steps_know_the_same_tools() -> None:

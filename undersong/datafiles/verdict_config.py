@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal, TypeVar
 
 from undersong.datafiles import yaml_loader
-from undersong.datafiles.work_rules import BypassConfig, LedgerConfig, SessionRules
+from undersong.datafiles.work_rules import BypassConfig, CallsConfig, LedgerConfig, SessionRules
 from undersong.datafiles.yaml_loader import DataFile
 
 T = TypeVar("T")
@@ -392,6 +392,7 @@ mechanisms = _reader("mechanisms.yaml", MechanismsConfig)
 constitution = _reader("constitution.yaml", Constitution)
 claims_config = _reader("session/claims.yaml", ClaimsConfig)
 bypass_config = _reader("session/bypasses.yaml", BypassConfig)
+calls_config = _reader("session/calls.yaml", CallsConfig)
 ledger_config = _reader("session/ledger.yaml", LedgerConfig)
 outcomes_config = _reader("session/outcomes.yaml", OutcomesConfig)
 liability_config = _reader("session/liability.yaml", LiabilityConfig)

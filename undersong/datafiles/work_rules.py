@@ -65,6 +65,14 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     harness: str
 
 
+class CallsConfig(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/calls.yaml``: see the comments there."""
+
+    missing: tuple[str, ...]
+    misused: tuple[str, ...]
+    echoes: str
+
+
 class BypassConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/bypasses.yaml``: see the comments there."""
 

@@ -27,8 +27,12 @@ NEVER = "nothing of the kind was run before it"
 STALE = "nothing of the kind was run since the last change"
 OTHER = "what was run is a check of another project than the claim or the change is about"
 _REPORTED: tuple[CheckKind, ...] = ("tests", "build", "lint", "types")  # what a report may speak of
+UNSTARTED = "the check that it names could not start"
 OTHER_TESTS = "the tests that were run are others than those that it names"
 _EVERYTHING = "./..."  # how Go names all packages
+
+_OPTION = re.compile(r"(?<!\S)--?([a-z][\w-]{3,})")
+_WORDS = re.compile(r"[a-z][\w-]{3,}")
 
 
 class CheckEvent(NamedTuple):
@@ -90,6 +94,7 @@ class CheckHistory:
         self._every = list(_with_commits(without_scratch_files(transcript.outcomes)))
         self._events = [event for event in self._every if not event.remote]
         self._places = [event.place for event in self._events]
+        self.unstarted = [placed for placed in transcript.outcomes if not placed.outcome.started]
         self.roots = roots_of(placed.outcome for placed in transcript.outcomes)
 
     def before(self, place: int, *, remote: bool = False) -> Sequence[CheckEvent]:
@@ -158,7 +163,7 @@ def _events(placed: PlacedOutcome) -> list[CheckEvent]:
     languages = frozenset({language} if language else ())
     changed = CheckEvent(place, frozenset(), None, changed=languages, folder=folder, run=placed.turn.run)
     events = [changed] if outcome.changes else []
-    if outcome.family == "check" and not outcome_pattern("not_run").search(_start(placed)):
+    if outcome.family == "check" and outcome.started:
         events.append(CheckEvent(place, outcome.kinds, placed, folder=folder))
     elif outcome.family == "remote":
         events.append(CheckEvent(place, outcome.kinds, placed, remote=True))
@@ -195,10 +200,6 @@ def _ends_in_failure(text: str) -> bool:
     """Whether the last line of what was printed is that of a runner that failed, behind others of its own."""
     lines = text.rstrip().split("\n")
     return lines[-1].startswith("FAIL") and outcome_pattern("failed_check").search("\n".join(lines[-4:])) is not None
-
-
-def _start(placed: PlacedOutcome) -> str:
-    return placed.outcome.text[:400]
 
 
 class Ruling(NamedTuple):
@@ -265,13 +266,27 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
         return _silent(claim, checked, recent)
     if broken := broken_by(recent, claim.checks):
         return Ruling("unsupported", BROKEN, broken)
+    lacking = _lacking(turn, claim, [event for event in earlier if event.may_be_of(about)], checked, history)
+    if lacking:
+        return Ruling("unsupported", lacking, passed)
+    return Ruling("backed", "a check passed after the last change", passed)
+
+
+def _lacking(
+    turn: TranscriptTurn,
+    claim: Claim,
+    earlier: Sequence[CheckEvent],
+    checked: Sequence[CheckEvent],
+    history: CheckHistory,
+) -> str:
+    """Why checks that passed behind the last change do not show what a claim says; "" where they do."""
     if _ran_other_files(turn, claim, checked):
-        return Ruling("unsupported", OTHER_TESTS, passed)
+        return OTHER_TESTS
+    if _could_not_start(turn, claim, checked, history.unstarted):
+        return UNSTARTED
     if _is_a_part(turn, claim, checked):
-        return Ruling("unsupported", PART, passed)
-    narrower = _is_narrower(turn, claim, [event for event in earlier if event.may_be_of(about)], history.roots)
-    reason = NARROWER if narrower else "a check passed after the last change"
-    return Ruling("unsupported" if narrower else "backed", reason, passed)
+        return PART
+    return NARROWER if _is_narrower(turn, claim, earlier, history.roots) else ""
 
 
 def named_toolchains(turn: TranscriptTurn, claim: Claim) -> frozenset[str]:
@@ -303,6 +318,20 @@ def broken_by(recent: Iterable[CheckEvent], kinds: Iterable[CheckKind]) -> Check
         elif broken is not None and event.state(wanted) == "passed" and event.may_be_of(broken.toolchains):
             broken = None
     return broken
+
+
+def _could_not_start(
+    turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent], unstarted: Iterable[PlacedOutcome]
+) -> bool:
+    """Whether a claim names an option of a check that could not start on its request, and that no other one had."""
+    words = set(_WORDS.findall(_naming(turn, claim).lower()))
+    had = {option for event in checked if event.outcome for option in _options(event.outcome)}
+    own = (placed for placed in unstarted if placed.turn.run == turn.run and placed.turn.place < turn.place)
+    return any(words & _options(placed) - had for placed in own)
+
+
+def _options(placed: PlacedOutcome) -> set[str]:
+    return set(_OPTION.findall(placed.outcome.command.lower()))
 
 
 def _is_a_part(turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent]) -> bool:

@@ -237,7 +237,9 @@ def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: 
     own = [
         placed
         for placed in session.transcript.outcomes_before(turn.place, turn.run - RUNS_BACK)
-        if placed.outcome.family in families and (placed.outcome.state != "failed" or _was_run(placed, kind))
+        if placed.outcome.family in families
+        and placed.outcome.started
+        and (placed.outcome.state != "failed" or _was_run(placed, kind))
     ]
     fits = [placed for placed in own if not words or words & (placed.outcome.words | placed.outcome.inputs)]
     if fits and kind == "verified" and is_whole(turn.prose, claim) and _picks_one(fits[-1]):

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from undersong.datafiles.verdict_config import outcomes_config, pattern
+from undersong.datafiles.verdict_config import calls_config, outcomes_config, pattern
 from undersong.models import Message, ToolCall, ToolResult
 from undersong.verdict.shell import (
     LOOKED,
@@ -57,7 +57,8 @@ class ToolOutcome(NamedTuple):
     says so. Of a check, ``kinds`` are what it checked, by its command and by what it reports, ``failed_kinds`` and
     ``passed_kinds`` those of which it says so; ``part``: only some of the tests; ``masked``: the exit code is another
     command's. ``changes``: a command or an edit that
-    changed the code, before its own checks; ``changes_after``: behind them.
+    changed the code, before its own checks; ``changes_after``: behind them. ``started``: False where a check was not
+    run, by what its program or its shell says.
     """
 
     message: Message
@@ -80,6 +81,7 @@ class ToolOutcome(NamedTuple):
     path: str = ""
     tool: str = ""
     text: str = ""
+    started: bool = True
 
 
 @cache
@@ -97,15 +99,18 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
     command = command_of(call)
     parts = shell_parts(command) if command else ()
     masked = _masked(parts, family)
+    answer = decoded(result.text)
+    inner = _inner(answer) if isinstance(answer, dict) else result.text
+    refused_to_start = _not_started(parts, inner, masked or result.is_error is not False) if family == "check" else ""
     state, line = _state(result, family, bool(command), masked=masked, handled=any(part.handled for part in parts))
-    open_to_silence = not line or any(part.lets_failures_through for part in parts)
-    if state == "unknown" and family == "check" and open_to_silence and _is_filtered_clean(parts, result):
+    if refused_to_start:
+        state, line = "unknown", refused_to_start
+    silent = not refused_to_start and (not line or any(part.lets_failures_through for part in parts))
+    if state == "unknown" and family == "check" and silent and _is_filtered_clean(parts, result):
         state = "passed"
     start, end = _place(message.text, line, offset, len(result.text))
     before, after = (False, False) if _scratch().search(command) else _changes(parts)
     path = (_path(call.input) or _written_path(result.text)) if family == "edit" else ""
-    answer = decoded(result.text)
-    inner = _inner(answer) if isinstance(answer, dict) else result.text
     kinds = CheckedKinds()
     if family in ("check", "remote"):
         kinds = _checked_kinds(parts, call, inner, state)
@@ -133,7 +138,24 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
         path=path,
         tool=call.name,
         text=inner,
+        started=not refused_to_start,
     )
+
+
+def _not_started(parts: tuple[ShellPart, ...], inner: str, open_to_failure: bool) -> str:
+    """The line that says that a check was not run: a person stopped it, or it could not start; "" where none does."""
+    if stopped := outcome_pattern("not_run").search(inner[:START]):
+        return stopped[0]
+    if not open_to_failure:
+        return ""
+    config, runners = calls_config(), {check_kind(part.words) for part in parts} - {None, "run"}
+    shapes = (*config.missing, *config.misused) if runners or not parts else config.missing
+    line = pattern(shapes).search(inner)
+    if line is None:
+        return ""
+    rest = pattern((*shapes, config.echoes)).sub("", inner)
+    ran = outcome_pattern("failed_check").search(rest) or outcome_pattern("passed_check").search(rest)
+    return "" if ran else line[0]
 
 
 def _masked(parts: tuple[ShellPart, ...], family: CallFamily) -> bool:
@@ -280,8 +302,6 @@ def _state(
         return ("failed", "") if result.is_error else ("unknown", "")
     if family == "remote":
         return _state_of_remote(inner)
-    if family == "check" and (stopped := outcome_pattern("not_run").search(inner[:START])):
-        return "unknown", stopped[0]
     match = outcome_pattern("failed_check").search(inner)
     if match and family in ("check", "call"):
         return "failed", match[0]
