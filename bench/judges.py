@@ -2,7 +2,7 @@
 
 python bench/judges.py                     throughput at 16 and 64, a server that takes 200 ms, beside bare sockets
 python bench/judges.py --memory 20000      memory over so many calls
-python bench/judges.py --kills 40          kill -9 during a run, then the same command again
+python bench/judges.py --kills 40          kill -9 during a run, then the same command again (--copies: as in kill.py)
 python bench/judges.py --faults            a table of kinds of faults: state, requests, cost, and what is kept
 python bench/judges.py --judge NAME --data DIR   the development sets through a real judge, as bench/offline.py prints
 """
@@ -15,7 +15,6 @@ import json
 import os
 import random
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
@@ -29,7 +28,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
+from killable import Command, run_here
 
+from undersong import cli
 from undersong.errors import JudgeError
 from undersong.judges.ledger import SQLiteLedger
 from undersong.judges.limits import RunLimits
@@ -185,18 +186,11 @@ def corpus(path: Path, messages: int) -> None:
             lines.write(json.dumps(row) + "\n")
 
 
-def audit(folder: Path, talk: Path, port: int) -> subprocess.Popen[bytes]:
-    """Start an audit by the server's judge, as the leader of its own process group."""
+def words(folder: Path, talk: Path, port: int) -> list[str]:
+    """The command that audits by the server's judge."""
     spec = f"openai:m@http://127.0.0.1:{port}/v1"
-    command = [sys.executable, "-m", "undersong", "audit", str(talk), "--out", str(folder / "report"), "--judge", spec,
-               "--all", "--no-chance", "--concurrency", "16"]  # fmt: skip
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
-
-
-def finished(process: subprocess.Popen[bytes]) -> None:
-    _, errors = process.communicate()
-    if process.returncode:
-        sys.exit(f"the audit ended with {process.returncode}: {errors.decode()}")
+    return ["-m", "undersong", "audit", str(talk), "--out", str(folder / "report"), "--judge", spec,
+            "--all", "--no-chance", "--concurrency", "16"]  # fmt: skip
 
 
 def report(folder: Path) -> dict[str, bytes]:
@@ -204,7 +198,7 @@ def report(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "report").iterdir() if path.name != "run.json"}
 
 
-def kills(count: int, messages: int, seed: int) -> int:
+def kills(count: int, messages: int, seed: int, copies: bool) -> int:
     """How many of so many killed runs lose or repeat more than they may."""
     dice, wrong, repeated, killed = random.Random(seed), 0, 0, 0
     with tempfile.TemporaryDirectory() as name:
@@ -214,21 +208,24 @@ def kills(count: int, messages: int, seed: int) -> int:
         with server("--delay", "0.02", "--log", str(base / "log")) as port:
             for name in ("warm", "undisturbed"):  # the first run fills the server's cache, which the usage shows
                 (base / name).mkdir()
-            finished(audit(base / "warm", talk, port))
+            main = cli.main if copies else None
+            if copies:
+                run_here(words(base / "warm", talk, port), base)
+            else:
+                Command(words(base / "warm", talk, port)).finish()
             began = time.monotonic()
-            finished(audit(base / "undisturbed", talk, port))
+            Command(words(base / "undisturbed", talk, port), main).finish()
             seconds, wanted = time.monotonic() - began, report(base / "undisturbed")
             for number in range(count):
                 folder = base / f"run{number}"
                 folder.mkdir()
                 before = len((base / "log").read_text().splitlines())
-                process = audit(folder, talk, port)
+                command = Command(words(folder, talk, port), main)
                 time.sleep(dice.uniform(0.2, 1.0) * seconds)
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    killed += 1
-                process.communicate()
-                finished(audit(folder, talk, port))
+                killed += command.poll() is None
+                command.kill_group()
+                command.wait()
+                Command(words(folder, talk, port), main).finish()
                 delivered = Counter((base / "log").read_text().splitlines()[before:])
                 again = [key for key, times in delivered.items() if times > 1]
                 repeated += len(again)
@@ -268,6 +265,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6.0, help="of each of three turns at each concurrency")
     parser.add_argument("--memory", type=int, metavar="CALLS")
     parser.add_argument("--kills", type=int)
+    parser.add_argument("--copies", action="store_true")
     parser.add_argument("--faults", action="store_true")
     parser.add_argument("--provider", default="openai", choices=("openai", "anthropic"), help="of the faults")
     parser.add_argument("--messages", type=int, default=400, help="of a run that is killed")
@@ -291,7 +289,7 @@ def main() -> None:
     elif options.memory:
         memory(options.memory)
     elif options.kills:
-        sys.exit(kills(options.kills, options.messages, options.seed))
+        sys.exit(kills(options.kills, options.messages, options.seed, options.copies))
     else:
         for concurrency in (16, 64):
             throughput(concurrency, options.seconds)

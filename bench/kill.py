@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Kill an audit at random moments, run it again, and compare the report with an undisturbed one, byte for byte.
 
-usage: kill.py [--kills 50] [--seed 1] [--data DIR]
-With --data (or UNDERSONG_DATA) the input is the development conversations, else a generated corpus.
+usage: kill.py [--kills 50] [--seed 1] [--data DIR] [--copies]
+With --data (or UNDERSONG_DATA) the input is the development conversations, else a generated corpus. With --copies
+an audit is a copy of this process, which has loaded the program: all kills then meet its work.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,14 +18,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from corpora import development, generated
+from killable import Command, run_here
+
+from undersong import cli
 
 UNCOVERED = "run.json"  # the times of the run itself
 
 
-def audit(folder: Path, corpus: Path) -> subprocess.Popen[bytes]:
-    """Start an audit in ``folder``, as the leader of its own process group."""
-    command = [sys.executable, "-m", "undersong", "audit", str(corpus), "--out", str(folder / "undersong-report")]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+def words(folder: Path, corpus: Path) -> tuple[str, ...]:
+    """The command that audits into ``folder``."""
+    return ("-m", "undersong", "audit", str(corpus), "--out", str(folder / "undersong-report"))
+
+
+def audit(folder: Path, corpus: Path, copies: bool) -> Command:
+    """Start an audit."""
+    return Command(words(folder, corpus), cli.main if copies else None)
 
 
 def report(folder: Path) -> dict[str, bytes]:
@@ -35,32 +41,24 @@ def report(folder: Path) -> dict[str, bytes]:
     return {str(f.relative_to(folder)): f.read_bytes() for f in files if f.is_file() and f.name != UNCOVERED}
 
 
-def finish(process: subprocess.Popen[bytes]) -> None:
-    """Wait for an audit that must succeed."""
-    _, errors = process.communicate()
-    if process.returncode:
-        sys.exit(f"the audit ended with {process.returncode}: {errors.decode()}")
-
-
 def counts(folder: Path) -> dict[str, int]:
     """What the store of a run holds."""
     from undersong.stores.sqlite import SQLiteStore
 
-    with SQLiteStore(folder / "undersong.db") as store:
+    with SQLiteStore(folder / "undersong-report.db", read_only=True) as store:
         return store.counts()
 
 
-def trial(corpus: Path, delay: float) -> tuple[bool, dict[str, bytes], dict[str, int]]:
+def trial(corpus: Path, delay: float, copies: bool) -> tuple[bool, dict[str, bytes], dict[str, int]]:
     """Kill one audit after ``delay`` seconds, run it again; whether it was killed, its report, its store's counts."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        process = audit(folder, corpus)
+        command = audit(folder, corpus, copies)
         time.sleep(delay)
-        killed = process.poll() is None
-        if killed:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        finish(audit(folder, corpus))
+        killed = command.poll() is None
+        command.kill_group()
+        command.wait()
+        audit(folder, corpus, copies).finish()
         return killed, report(folder), counts(folder)
 
 
@@ -71,18 +69,22 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--messages", type=int, default=3000)
     parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_DATA"))
+    parser.add_argument("--copies", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         corpus = folder / "corpus.jsonl"
         development(Path(options.data), corpus) if options.data else generated(options.messages, options.seed, corpus)
+        if options.copies:
+            (folder / "loads").mkdir()
+            run_here(words(folder / "loads", corpus), folder)
         began = time.monotonic()
-        finish(audit(folder, corpus))
+        audit(folder, corpus, options.copies).finish()
         seconds = time.monotonic() - began
         wanted, wanted_counts = report(folder), counts(folder)
         dice, disturbed, wrong = random.Random(options.seed), 0, 0
         for number in range(options.kills):
-            killed, reported, row_counts = trial(corpus, dice.uniform(0, seconds))
+            killed, reported, row_counts = trial(corpus, dice.uniform(0, seconds), options.copies)
             disturbed += killed
             if reported != wanted or row_counts != wanted_counts:
                 wrong += 1

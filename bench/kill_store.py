@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Two writers, who append and sweep, and a reader on one store; one or more of them is killed again and again.
 
-usage: kill_store.py [--kills 200] [--seed 1] [--pause 0.8] [--on ADDRESS]
+usage: kill_store.py [--kills 200] [--seed 1] [--pause 0.8] [--on ADDRESS] [--copies]
 The store is a new SQLite file, or an empty one at ADDRESS (`tests/postgres/serve.py -- …` starts a PostgreSQL).
 After every kill: no row that a writer was told is kept is lost, no batch is there in part, and the store is sound. In
 the end: no finding twice, and the findings are those of a search over everything that is kept. Exit 1 where that is not
-so.
+so. With --copies a role is played by a copy of this process, which works at once.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from __future__ import annotations
 import argparse
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from killable import Command
 
 from undersong.models import Row
 from undersong.patterns.catalog import load_rules
@@ -77,27 +80,36 @@ def read(address: str) -> None:
             print("read", flush=True)
 
 
+def play(role: str, address: str, number: int) -> None:
+    """Do what a role does, until it is killed."""
+    if role == "reader":
+        read(address)
+    else:
+        write(address, role, number)
+
+
 class Trial:
     """The running processes and what their writers were told."""
 
-    def __init__(self, folder: Path, address: str) -> None:
-        self.address = address
+    def __init__(self, folder: Path, address: str, copies: bool) -> None:
+        self.address, self._copies = address, copies
         self.acknowledged = {"ann": -1, "bo": -1}
         self.output = {role: folder / f"{role}.out" for role in ROLES}
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.running: dict[str, Command] = {}
 
     def start(self, role: str) -> None:
         """Start a role; a writer begins with the last batch that it was told of, which must change nothing."""
-        command = [sys.executable, __file__, "--role", role, "--on", self.address]
-        command += ["--number", str(max(0, self.acknowledged.get(role, 0)))]
+        number = max(0, self.acknowledged.get(role, 0))
+        words = (__file__, "--role", role, "--on", self.address, "--number", str(number))
+        main = partial(play, role, self.address, number) if self._copies else None
         with self.output[role].open("ab") as out:
-            self.running[role] = subprocess.Popen(command, stdout=out)
+            self.running[role] = Command(words, main, out=out)
 
     def await_work(self, role: str, before: int) -> None:
         """Wait until a role that was started has told something: it is to be killed at work, not while it loads."""
         while self.output[role].stat().st_size <= before:
             if self.running[role].poll() is not None:
-                sys.exit(f"{role} ended by itself with {self.running[role].returncode}")
+                sys.exit(f"{role} ended by itself: {self.running[role].ended()}")
             time.sleep(0.01)
 
     def restart(self, roles: Iterable[str]) -> None:
@@ -113,7 +125,7 @@ class Trial:
         """Kill -9, and note what it had been told."""
         process = self.running.pop(role)
         if process.poll() is not None:
-            sys.exit(f"{role} ended by itself with {process.returncode}")
+            sys.exit(f"{role} ended by itself: {process.ended()}")
         process.send_signal(signal.SIGKILL)
         process.wait()
         if role in self.acknowledged:
@@ -122,7 +134,7 @@ class Trial:
     def end(self) -> None:
         """Leave no process behind, whatever happened."""
         for process in self.running.values():
-            process.kill()
+            process.kill_group()
             process.wait()
 
     def _numbers(self, role: str) -> Iterator[int]:
@@ -150,11 +162,11 @@ class Trial:
         return rows
 
 
-def run(kills: int, seed: int, pause: float, address: str | None) -> None:
+def run(kills: int, seed: int, pause: float, address: str | None, copies: bool) -> None:
     """All kills, then the last checks."""
     dice = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
-        trial = Trial(Path(name), address or str(Path(name) / "undersong.db"))
+        trial = Trial(Path(name), address or str(Path(name) / "undersong.db"), copies)
         try:
             killed, rows = disturb(trial, kills, dice, pause)
         finally:
@@ -204,15 +216,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause", type=float, default=0.8)
     parser.add_argument("--on", metavar="ADDRESS")
+    parser.add_argument("--copies", action="store_true")
     parser.add_argument("--role", help=argparse.SUPPRESS)
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.role is None:
-        run(options.kills, options.seed, options.pause, options.on)
-    elif options.role == "reader":
-        read(options.on)
+        run(options.kills, options.seed, options.pause, options.on, options.copies)
     else:
-        write(options.on, options.role, options.number)
+        play(options.role, options.on, options.number)
 
 
 if __name__ == "__main__":

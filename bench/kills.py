@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Kill commands at random moments of their work, run them again, and compare what is left with an undisturbed run.
 
-usage: kills.py [--kills 400] [--seed 1] [--only audit,forget]
+usage: kills.py [--kills 400] [--seed 1] [--only audit,forget] [--copies]
 Half of the kills are SIGKILL, half SIGTERM. A command is killed up to ten times in a row, its store checked after
 each, and then run to its end: the store's content, the report's bytes and the names of all files must be those of a run
 that nobody disturbed, and the temporary folder must be empty. Prints a table; exit 1 where anything differs. Nothing is
 compiled by numba, which takes three quarters of a sweep's time here. How far a command is stands on stderr; on a busy
-machine run it in parts, with --kills 10 and a seed for each.
+machine run it in parts, with --kills 10 and a seed for each. With --copies a command is a copy of this process, which
+has loaded the program, and takes a fraction of the time: either way nothing is killed before the work begins.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import random
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,7 +31,9 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parent))
 import kill_store
 from corpora import generated
+from killable import Command, Main, run_here
 
+from undersong import cli
 from undersong.models import encode
 from undersong.stores.integrity import problems
 from undersong.stores.reviewing import review_of
@@ -42,7 +44,7 @@ STORE = "here.db"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 IN_A_ROW = 10
 CONVERSATIONS, LENGTH = 6, 8
-UNDERSONG = (sys.executable, "-m", "undersong")
+UNDERSONG = ("-m", "undersong")
 # how a killed process may end: 130 as after Ctrl-C, the signal itself before and after the program's own code runs
 ENDED = {signal.SIGKILL: (-signal.SIGKILL,), signal.SIGTERM: (130, -signal.SIGTERM)}
 RULES = tuple(part for rule in kill_store.RULES for part in ("--rule", rule))
@@ -54,6 +56,7 @@ class Job(NamedTuple):
     command: tuple[str, ...]
     prepare: Callable[[Path], None]
     text_gone: str = ""  # what must stand in no file afterwards
+    main: Main = cli.main  # does what the command does
 
 
 class Left(NamedTuple):
@@ -69,12 +72,16 @@ def corpus(folder: Path) -> None:
     generated(CONVERSATIONS * LENGTH, 3, folder / "in.jsonl", length=LENGTH, agents=6)
 
 
+def first_audit(folder: Path, name: str) -> None:
+    """Audit the file into a store."""
+    run_here((*UNDERSONG, "audit", "in.jsonl", "--store", name, "--out", "first", "--draws", "9"), folder)
+    shutil.rmtree(folder / "first")
+
+
 def audited(folder: Path, name: str = STORE) -> None:
     """A store of an audit, in which somebody reviewed what there is."""
     corpus(folder)
-    command = (*UNDERSONG, "audit", "in.jsonl", "--store", name, "--out", "first", "--draws", "9")
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    shutil.rmtree(folder / "first")
+    first_audit(folder, name)
     with SQLiteStore(folder / name) as store:
         for minute, item in enumerate([*store.findings(), *store.leads()]):
             store.add_review(
@@ -85,7 +92,7 @@ def audited(folder: Path, name: str = STORE) -> None:
 def exported(folder: Path) -> None:
     """An export of such a store."""
     audited(folder, "other.db")
-    subprocess.run((*UNDERSONG, "store", "export", "all.jsonl", "--store", "other.db"), cwd=folder, check=True)
+    run_here((*UNDERSONG, "store", "export", "all.jsonl", "--store", "other.db"), folder)
 
 
 def halves(folder: Path) -> None:
@@ -93,9 +100,7 @@ def halves(folder: Path) -> None:
     audited(folder, "other.db")
     whole = (folder / "in.jsonl").read_text().splitlines(keepends=True)
     (folder / "in.jsonl").write_text("".join(whole[: len(whole) // 2]))
-    command = (*UNDERSONG, "audit", "in.jsonl", "--store", STORE, "--out", "first", "--draws", "9")
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    shutil.rmtree(folder / "first")
+    first_audit(folder, STORE)
 
 
 def histories(folder: Path) -> None:
@@ -103,18 +108,6 @@ def histories(folder: Path) -> None:
     with SQLiteStore(folder / STORE) as store:
         for number in range(120):
             store.append(kill_store.batch("ann", number))
-
-
-JOBS = {
-    "audit": Job((*UNDERSONG, "audit", "in.jsonl", "--store", STORE, "--out", "report", "--draws", "9"), corpus),
-    "audit --no-store": Job((*UNDERSONG, "audit", "in.jsonl", "--no-store", "--out", "report", "--draws", "9"), corpus),
-    "watch": Job((*UNDERSONG, "watch", "in.jsonl", "--no-follow", "--store", STORE), corpus),
-    "monitor": Job((sys.executable, __file__, "--role", "monitor"), corpus),
-    "sweep": Job((*UNDERSONG, "sweep", "--store", STORE, *RULES), histories),
-    "import": Job((*UNDERSONG, "store", "import", "all.jsonl", "--store", STORE), exported),
-    "merge": Job((*UNDERSONG, "store", "merge", "other.db", "--store", STORE), halves),
-    "forget": Job((*UNDERSONG, "store", "forget", "thread3", "--store", STORE), audited, text_gone="thread3"),
-}
 
 
 def observe() -> None:
@@ -128,14 +121,29 @@ def observe() -> None:
             print(message["id"], flush=True)
 
 
+JOBS = {
+    "audit": Job((*UNDERSONG, "audit", "in.jsonl", "--store", STORE, "--out", "report", "--draws", "9"), corpus),
+    "audit --no-store": Job((*UNDERSONG, "audit", "in.jsonl", "--no-store", "--out", "report", "--draws", "9"), corpus),
+    "watch": Job((*UNDERSONG, "watch", "in.jsonl", "--no-follow", "--store", STORE), corpus),
+    "monitor": Job((__file__, "--role", "monitor"), corpus, main=observe),
+    "sweep": Job((*UNDERSONG, "sweep", "--store", STORE, *RULES), histories),
+    "import": Job((*UNDERSONG, "store", "import", "all.jsonl", "--store", STORE), exported),
+    "merge": Job((*UNDERSONG, "store", "merge", "other.db", "--store", STORE), halves),
+    "forget": Job((*UNDERSONG, "store", "forget", "thread3", "--store", STORE), audited, text_gone="thread3"),
+}
+
+
 class Bench:
     """One job: its prepared folder, what an undisturbed run leaves, and how long that works."""
 
-    def __init__(self, job: Job, folder: Path) -> None:
-        self.job, self._base = job, folder / "base"
+    def __init__(self, job: Job, folder: Path, *, copies: bool = False) -> None:
+        self.job, self._base, self._copies = job, folder / "base", copies
         self._base.mkdir()
         job.prepare(self._base)
         self._folder = folder / "run"
+        if copies:
+            self.reset()
+            run_here(job.command, self._folder, job.main)
         self.seconds = min(self._timed(), self._timed())  # on a busy machine one may be much slower
         self.wanted = self.left()
 
@@ -145,16 +153,14 @@ class Bench:
         shutil.copytree(self._base, self._folder)
         (self._folder / "tmp").mkdir()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> Command:
         environment = os.environ | {"TMPDIR": str(self._folder / "tmp"), "PYTHONPATH": str(Path.cwd())}
         environment["UNDERSONG_PLAIN"] = "1"
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - read when the process has ended
-        self._process = subprocess.Popen(
-            self.job.command, cwd=self._folder, stdout=self._output, stderr=subprocess.PIPE, env=environment
-        )
-        return self._process
+        main = self.job.main if self._copies else None
+        self._command = Command(self.job.command, main, cwd=self._folder, environment=environment)
+        return self._command
 
-    def _at_work(self, process: subprocess.Popen[bytes]) -> float:
+    def _at_work(self, process: Command) -> float:
         """Wait until the process has opened its store, and give the time."""
         while process.poll() is None and not self._has_log():
             time.sleep(0.002)
@@ -166,42 +172,35 @@ class Bench:
         except FileNotFoundError:  # a folder went while it was looked through
             return False
 
-    def finish(self) -> None:
-        """Wait for a run that must succeed."""
-        _, errors = self._process.communicate()
-        if self._process.returncode:
-            sys.exit(f"{self.job.command[2:]} ended with {self._process.returncode}: {errors.decode()}")
-
     def kill(self, number: signal.Signals, delay: float) -> bool:
         """Start the command and kill it so many seconds after it began to work; False where it had ended by then."""
         for path in self._folder.rglob("*.db-wal"):  # a killed run leaves its log
             with SQLiteStore(path.with_name(path.name.removesuffix("-wal"))):
                 pass
         due = self._at_work(self._start()) + delay
-        while (running := self._process.poll() is None) and time.monotonic() < due:
+        while (running := self._command.poll() is None) and time.monotonic() < due:
             time.sleep(min(0.01, max(0.0, due - time.monotonic())))
-        self._process.send_signal(number)
-        _, errors = self._process.communicate()
-        if self._process.returncode not in (0, *ENDED[number]):
-            sys.exit(f"{number.name}: {self.job.command[2:]} ended with {self._process.returncode}: {errors.decode()}")
-        return running and self._process.returncode != 0
+        self._command.send_signal(number)
+        code = self._command.wait()
+        if code not in (0, *ENDED[number]):
+            sys.exit(f"{number.name}: {self._command.ended()}")
+        return running and code != 0
 
     def run(self) -> None:
         """Run the command to its end."""
-        self._start()
-        self.finish()
+        self._start().finish()
 
     def _timed(self) -> float:
         """The seconds that an undisturbed run works."""
         self.reset()
         began = self._at_work(self._start())
-        self.finish()
+        self._command.finish()
         return time.monotonic() - began
 
     def acknowledged(self) -> set[str]:
         """The ids that the monitor printed before it was killed."""
-        self._output.seek(0)
-        return {line.decode().strip() for line in self._output if line.endswith(b"\n")}
+        self._command.out.seek(0)
+        return {line.decode().strip() for line in self._command.out if line.endswith(b"\n")}
 
     def damages(self) -> list[str]:
         """What does not hold together now, and what was acknowledged and is lost."""
@@ -287,6 +286,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default=",".join(JOBS))
     parser.add_argument("--role", help=argparse.SUPPRESS)
+    parser.add_argument("--copies", action="store_true")
     options = parser.parse_args()
     if options.role:
         observe()
@@ -296,7 +296,7 @@ def main() -> None:
     for place, name in enumerate(names):
         share = options.kills // len(names) + (place < options.kills % len(names))
         with tempfile.TemporaryDirectory() as folder:
-            bench = Bench(JOBS[name], Path(folder))
+            bench = Bench(JOBS[name], Path(folder), copies=options.copies)
             counted, wrong = trials(bench, share, random.Random(f"{options.seed}/{name}"))
         numbers = f"{counted['SIGKILL']:>9}{counted['SIGTERM']:>9}{counted['runs']:>10}{len(wrong):>7}"
         print(f"{name:<18}{bench.seconds:>8.2f}{numbers}", *wrong[:5], sep="\n  ", flush=True)

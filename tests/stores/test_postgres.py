@@ -289,7 +289,7 @@ def test_an_erasure_that_was_cut_off_is_ended_by_the_next_who_writes(
 
 
 def test_killed_writers_lose_nothing_and_leave_nothing_in_part(address: str) -> None:
-    command = [sys.executable, "-m", "bench.kill_store", "--kills", "5", "--seed", "5", "--on", address]
+    command = [sys.executable, "-m", "bench.kill_store", "--kills", "5", "--seed", "5", "--copies", "--on", address]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "none lost, none in part" in ran.stdout
