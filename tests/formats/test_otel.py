@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.formats.conftest import outcome
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "otel"
@@ -86,3 +88,11 @@ def test_a_broken_span_is_named_and_the_others_are_read(ingest: Any) -> None:
     result = ingest(otlp(7, bad, {"attributes": [3, {"key": {}}]}, good))
     assert [message.text for message in result.only.messages] == ["a", "b"]
     assert len(result.problem_texts("record")) == 2
+
+
+@pytest.mark.parametrize("key", ["gen_ai.request.model", "gen_ai.conversation.id"])
+def test_a_sentence_in_place_of_a_name_is_noted(ingest: Any, key: str) -> None:
+    span = call("t1", 1, [("user", "Which pump?")], "Pump 3.", **{key: "It was serviced on the ninth."})
+    assert ingest(otlp(span), "a.json").problem_texts("note") == [f"1 × words under {key!r}, not read"]
+    span = call("t1", 1, [("user", "Which pump?")], "Pump 3.", **{key: "pump-house small"})
+    assert ingest(otlp(span), "a.json").problem_texts("note") == []

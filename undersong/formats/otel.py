@@ -185,7 +185,7 @@ def _call(span: Any, ref: SourceRef, notes: SkipLog) -> tuple[str, ModelCall] | 
         is_model = str(kind).lower() in ("chat", "text_completion", "generate_content", "llm")
         notes.add(NOT_CAPTURED if is_model else "span that is no call of a model, not read", ref)
         return None
-    notes.unread({key: value for key, value in attributes.items() if not _is_read(key)}, ref, frozenset())
+    notes.unread({key: value for key, value in attributes.items() if not _is_read(key, value)}, ref, frozenset())
     context = span["context"] if isinstance(span.get("context"), dict) else {}
     trace = values.name(span.get("traceId")) or values.name(context.get("trace_id")) or str(ref)
     key = next((name for group in GROUPS if (name := values.name(attributes.get(group)))), trace)
@@ -201,8 +201,11 @@ def _call(span: Any, ref: SourceRef, notes: SkipLog) -> tuple[str, ModelCall] | 
     return key, ModelCall(start, end, before, after, ref, model, name, f"{trace}/{span_id}")
 
 
-def _is_read(name: str) -> bool:
-    if name in READ or name in (*GROUPS, *MODELS, *NAMES) or name in dict(LISTS):
+def _is_read(name: str, value: Any) -> bool:
+    """Whether an attribute is read, or repeats what is; not where words stand in place of an id or a name."""
+    if name in (*GROUPS, *MODELS, *NAMES):
+        return not values.is_misplaced("name" if name in NAMES else "model", value)
+    if name in READ or name in dict(LISTS):
         return True
     matches = (match for pattern, _ in NUMBERED if (match := pattern.fullmatch(name)))
     return any(int(match[1]) < MOST_MESSAGES and _FIELD.fullmatch(match[2]) for match in matches)
