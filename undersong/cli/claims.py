@@ -6,14 +6,12 @@ import json
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from undersong.cli.help import examples
+from undersong.cli.open_session import open_command
 from undersong.cli.options import echo, exit_code, nothing_read, show_problems
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, mechanism_name, turn_at, turn_number
@@ -28,8 +26,6 @@ FALSE_PROMISE = "false_promise"  # the mechanism that holds claims against what 
 NO_WORK = "no tool changes or checks anything there and no code changes, so nothing said can be held against it"
 NAMED = 3  # paths that a command names again
 SENTENCE, LINE, TITLE = 200, 200, 60  # characters that are shown
-HEAD = 200  # lines of a session in which its folder is looked for
-RESUME = {"claude-code": "claude --resume", "codex": "codex resume"}  # what opens a session in its own program
 
 
 @click.command(
@@ -163,22 +159,8 @@ def _file(session: CheckedSession) -> str:
 
 def _open(session: CheckedSession) -> str:
     """The command that opens a session: its own program where that can, else an audit of its file."""
-    resume, name = RESUME.get(session.source_format), session.verdict.conversation.split("/", 1)[0]
-    if resume:
-        at_hand = session.path is not None and not session.packed and session.source_format == "claude-code"
-        folder = _folder(session.path, name) if session.path is not None and at_hand else ""
-        return f"{f'cd {shlex.quote(folder)} && ' if folder else ''}{resume} {shlex.quote(name)}"
-    return f"undersong audit {shlex.quote(str(session.path or session.file))}"
-
-
-def _folder(file: Path, name: str) -> str:
-    """The folder in which a session of Claude Code began, where alone it can be resumed; "" where its file has none."""
-    with suppress(OSError, ValueError, AttributeError, RecursionError), file.open(encoding="utf-8") as lines:
-        for line in islice(lines, HEAD):
-            record = json.loads(line) if '"cwd"' in line else {}
-            if record.get("sessionId", name) == name and isinstance(record.get("cwd"), str):
-                return str(record["cwd"]) if record["cwd"].isprintable() else ""
-    return ""
+    own = session.path if session.path is not None and not session.packed else None
+    return open_command(session.source_format, session.verdict.conversation, str(session.path or session.file), own)
 
 
 def _fact(claim: LedgerClaim, session: CheckedSession) -> dict[str, Any]:

@@ -23,17 +23,16 @@ from undersong.core.sanitize import one_line
 from undersong.core.text import counted, plain_name, text_hash, turn_at
 from undersong.errors import UsageError
 from undersong.models import NEGATIVE_TRAITS, Evaluation, Message
-from undersong.report.claims_view import WORDS as STATE_WORDS
-from undersong.report.escape import first_upper
+from undersong.models.verdict import REQUEST
 from undersong.report.message_times import LOCAL
 from undersong.report.narrative import certainty_words, outcome_words
 
 if TYPE_CHECKING:
-    from undersong.models import Conversation, Finding, Lead, Route, Scan, ThreadScan
+    from undersong.models import Finding, Lead, Route, Scan, SessionVerdict
     from undersong.report.finding_view import RuleWords
     from undersong.stores.protocol import Store
 
-LINES = 12  # lines of an output that are shown beside a claim
+SCORES_LEFT_OUT = "Signals, route and scores, which say little of work, are left out: --scores shows them."
 MANIFEST = "manifest.json"  # a folder that holds it is that of a report
 
 
@@ -56,31 +55,34 @@ MANIFEST = "manifest.json"  # a folder that holds it is that of a report
     help="The store of the audit, or the folder of its report.",
 )
 @click.option("--in", "home", metavar="CONVERSATION", help="Only in this conversation, where several have the ID.")
-def command(name: str, store: str, home: str | None) -> None:
+@click.option("--scores", is_flag=True, help="Also signals, route and scores of a message about work.")
+def command(name: str, store: str, home: str | None, scores: bool) -> None:
     """Explain a message, a finding, a lead or a speaker.
 
-    A turn is a message: "turn 8" is the eighth of its conversation, answers of tools counted.
+    A turn is a message: "turn 8" is the eighth of its conversation, answers of tools counted. Of a claim about work,
+    or a way round a check, it shows the check with its output, the edits and the claim in their order, and the command
+    that opens the session.
 
     The beginning of an id is enough where one alone begins so. In the folder of a report the store is the one beside
     it; leads are read from the report beside the store.
     """
     address = beside_report(store)
     with existing_store(address) as opened_store:
-        echo(_asked(opened_store, name, home, _leads_beside(address)))
+        echo(_asked(opened_store, name, home, _leads_beside(address), scores))
 
 
-def _asked(store: Store, name: str, home: str | None, leads: Sequence[Lead]) -> Iterator[str]:
+def _asked(store: Store, name: str, home: str | None, leads: Sequence[Lead], scores: bool) -> Iterator[str]:
     """The lines about whatever is meant; raises UsageError where that is nothing, or several."""
     whole = whole_id(store, name, home)
     if whole is not None:
-        return explanation(store, *whole)
+        return explanation(store, *whole, scores=scores)
     about, meant = leads_about(leads, name), meanings(store, name, home)
     if meant.speakers:
         return speaker_lines(store, meant.speakers, about)
     if by_id := leads_of_id(leads, name) or about:
         return _each_lead(by_id)
     if meant.messages:
-        return explanation(store, *the_message(name, meant.messages))
+        return explanation(store, *the_message(name, meant.messages), scores=scores)
     raise _unknown(name)
 
 
@@ -110,10 +112,10 @@ def _leads_beside(address: str) -> Sequence[Lead]:
         return ()
 
 
-def explanation(store: Store, name: str, home: str | None = None) -> Iterator[str]:
+def explanation(store: Store, name: str, home: str | None = None, *, scores: bool = False) -> Iterator[str]:
     """The lines about a message, or about a finding by the beginning of its id; raises UsageError for neither.
 
-    ``home``: only in this conversation.
+    ``home``: only in this conversation. ``scores``: also what words and signals give of a message about work.
     """
     findings = [finding for finding in store.findings() if finding.finding_id.startswith(name)]
     conversations = tuple(one for one in store.find_message(name) if home in (None, one))
@@ -121,7 +123,7 @@ def explanation(store: Store, name: str, home: str | None = None) -> Iterator[st
         what = f"{len(findings)} findings begin with '{name}'" if findings else f"no message or finding '{name}'"
         raise UsageError(what, remedy="ids are in findings.jsonl, leads.jsonl and evaluations.jsonl")
     for conversation in conversations:
-        yield from _message_lines(store, conversation, name)
+        yield from _message_lines(store, conversation, name, scores)
     if not conversations:
         yield from _finding_lines(store, findings[0])
 
@@ -137,14 +139,22 @@ def beside_report(store: str) -> str:
     return str(beside) if usual and (here / MANIFEST).exists() and beside.exists() else store
 
 
-def _message_lines(store: Store, conversation_id: str, message_id: str) -> Iterator[str]:
+def _message_lines(store: Store, conversation_id: str, message_id: str, scores: bool) -> Iterator[str]:
+    from undersong.cli.explain_work import work_lines
+    from undersong.pipeline.session_check import verdict_of
+
     conversation, scans, thread = store.conversation(conversation_id)
     place = next(index for index, message in enumerate(conversation.messages) if message.id == message_id)
     message, routes = conversation.messages[place], store.routes(conversation_id)
     yield from _header(message, conversation.source_format)
     yield ""
-    yield from _claim_lines(conversation, scans, thread, message_id)
-    yield from _request_lines(conversation, scans, thread, message_id)
+    verdict = verdict_of(conversation, scans, thread)
+    work = list(work_lines(conversation, verdict, message_id))
+    yield from work
+    if work and not scores:
+        yield SCORES_LEFT_OUT
+        return
+    yield from _request_lines(verdict, message_id)
     yield from _scan_lines(scans[place], message)
     for signal in thread.signals:
         if message_id in signal.message_ids:
@@ -174,32 +184,9 @@ def _header(message: Message, source_format: str) -> Iterator[str]:
     yield from ("  | " + line for line in message.text.splitlines())
 
 
-def _claim_lines(
-    conversation: Conversation, scans: Sequence[Scan], thread: ThreadScan, message_id: str
-) -> Iterator[str]:
-    """What an agent says of its work in a message: each claim with its state, why, and the lines that say so."""
-    from undersong.pipeline.session_check import claims_in
-
-    positions = {message.id: message.position for message in conversation.messages}
-    for claim in claims_in(conversation, scans, thread, message_id):
-        yield f"claim: {claim.kind}, {STATE_WORDS[claim.state]}: “{one_line(claim.sentence.text, QUOTED)}”"
-        yield f"  {first_upper(claim.reason.removesuffix('.'))}."
-        if claim.check:
-            yield f"  the check: {one_line(claim.check, QUOTED)}"
-        for quote in claim.evidence:
-            yield f"  {turn_at(positions[quote.message_id])}:"
-            yield from (f"    | {line}" for line in quote.text.splitlines()[:LINES])
-        if claim.thought:
-            yield f"  before it answered, it wrote: {one_line(claim.thought, QUOTED)}"
-
-
-def _request_lines(
-    conversation: Conversation, scans: Sequence[Scan], thread: ThreadScan, message_id: str
-) -> Iterator[str]:
+def _request_lines(verdict: SessionVerdict, message_id: str) -> Iterator[str]:
     """Why a request of the message is noted: what it is, its words, and what its speaker asks besides."""
-    from undersong.pipeline.session_check import requests_in
-
-    noted = requests_in(conversation, scans, thread, message_id)
+    noted = [each for each in verdict.moments if each.message_id == message_id and each.code == REQUEST]
     for moment in noted:
         yield f"request: {moment.title}: “{one_line(moment.quotes[0].text, QUOTED)}”"
     if noted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -14,19 +14,19 @@ from undersong.formats.ingest import read
 from undersong.models import (
     Bypass,
     Conversation,
-    LedgerClaim,
     Message,
-    Moment,
     Problem,
     Scan,
     SessionVerdict,
     ThreadScan,
 )
-from undersong.models.verdict import REQUEST
 from undersong.pipeline.same_names import Batch, batches
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
+from undersong.verdict.bypass_context import diff_lines
 from undersong.verdict.detectors.bypasses import is_named
+from undersong.verdict.edits import edits_by_command, edits_of
+from undersong.verdict.shell import command_of
 from undersong.verdict.transcript import ASKS
 
 SETTLE = 0.4  # seconds that a program gets to write the end of a session which it has just announced
@@ -185,15 +185,14 @@ def _with_message(conversation: Conversation, text: str) -> Conversation:
     return msgspec.structs.replace(conversation, messages=(*before, message))
 
 
-def claims_in(
-    conversation: Conversation, scans: Sequence[Scan], thread: ThreadScan, message_id: str
-) -> list[LedgerClaim]:
-    """What an agent says of its work in one message, as the ledger of its conversation has it."""
-    ledger = session_verdict(conversation, scans, thread, ()).claims
-    return [claim for claim in ledger if claim.message_id == message_id]
+def verdict_of(conversation: Conversation, scans: Sequence[Scan], thread: ThreadScan) -> SessionVerdict:
+    """The verdict on a conversation without a judge, which has its ledger and its noted requests."""
+    return session_verdict(conversation, scans, thread, ())
 
 
-def requests_in(conversation: Conversation, scans: Sequence[Scan], thread: ThreadScan, message_id: str) -> list[Moment]:
-    """The requests of one message that are noted since they are rare together with others of its speaker."""
-    moments = session_verdict(conversation, scans, thread, ()).moments
-    return [moment for moment in moments if moment.message_id == message_id and moment.code == REQUEST]
+def edited(message: Message) -> Iterator[tuple[str, list[str]]]:
+    """The path of each edit that a message makes, with the lines that it takes away and adds."""
+    for call in message.tool_calls:
+        for edit in (*edits_of(call), *edits_by_command(command_of(call) or "")):
+            if lines := diff_lines(edit):
+                yield edit.path, lines

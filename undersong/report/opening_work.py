@@ -111,11 +111,10 @@ def gravity(item: Bypass) -> int:
 def _bypass(case: Case, session: SessionVerdict, item: Bypass) -> Point:
     words = sentences()
     lines = tuple(_bypass_lines(session, item))
-    done = words.bypasses[item.kind]
-    aside = words.disclosed["yes" if item.disclosed else "no"] if item.disarms and not item.is_lead else ""
+    done = f"{words.bypasses[item.kind]}{aside_words(item)}"
     return Point(
         kind="bypass",
-        sentence=f"{sentence_start(done)}{aside} ({at_turn(case, session, item.position)}).",
+        sentence=f"{sentence_start(done)} ({at_turn(case, session, item.position)}).",
         sure=words.how_sure["bypass"],
         quote=lines[-1].quote if lines else "",
         speaker=lines[-1].speaker if lines else "",
@@ -126,6 +125,13 @@ def _bypass(case: Case, session: SessionVerdict, item: Bypass) -> Point:
         state="lead" if item.is_lead else "finding",
         lines=lines,
     )
+
+
+def aside_words(item: Bypass) -> str:
+    """Whether what the assistant wrote afterwards speaks of a check that was passed by."""
+    if not item.disarms or item.is_lead:
+        return ""
+    return sentences().disclosed["yes" if item.disclosed else "no"]
 
 
 def _bypass_lines(session: SessionVerdict, item: Bypass) -> Iterator[DatedLine]:

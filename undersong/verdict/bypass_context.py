@@ -86,7 +86,18 @@ def _changed(item: Bypass, edit: FileEdit) -> list[str]:
         named = [line for line in added if _holds(line, item)]
         replaced = [line for new in named if (line := _nearest(new, removed))]
         removed, added = [line for line in removed if line in replaced or _holds(line, item)], named
-    return [*(f"- {line.strip()[:LINE]}" for line in removed), *(f"+ {line.strip()[:LINE]}" for line in added)]
+    return _signed(removed, added)
+
+
+def diff_lines(edit: FileEdit) -> list[str]:
+    """``- old``, ``+ new``: the first lines that an edit takes away and adds."""
+    removed, added = edit.removed, edit.added
+    shown = max(SHOWN // 2, SHOWN - len(added)), max(SHOWN // 2, SHOWN - len(removed))
+    return _signed(removed[: shown[0]], added[: shown[1]])
+
+
+def _signed(removed: Sequence[str], added: Sequence[str]) -> list[str]:
+    return [*(f"- {line.rstrip()[:LINE]}" for line in removed), *(f"+ {line.rstrip()[:LINE]}" for line in added)]
 
 
 def _holds(line: str, item: Bypass) -> bool:
