@@ -194,7 +194,7 @@ def test_notes_are_told_apart_from_what_could_not_be_read(undersong: Undersong) 
     assert "not read" not in out
     with Path("chats/talk.jsonl").open("a") as talk:
         talk.write("this is no JSON\n")
-    assert "not read   1 record," in undersong("audit", "chats").out
+    assert "not read   1 record of" in undersong("audit", "chats").out
 
 
 def test_a_store_that_another_audit_uses_is_exit_code_4_and_stays_as_it_is(undersong: Undersong) -> None:
@@ -358,6 +358,28 @@ def test_sarif_is_written_and_every_gate_that_failed_is_named(undersong: Underso
     assert [line.split()[1] for line in failed] == ["--fail-under", "--fail-on-unassessed:"]
     assert "1 session (invoice-session 50)" in failed[0]
     assert undersong("audit", "samples/invoice_session.json", "--fail-under", "50").code == 0
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_a_gate_that_holds_says_what_was_not_looked_for_and_what_was_lost(
+    undersong: Undersong, as_json: tuple[str, ...]
+) -> None:
+    rows = [{"author": f"w{n % 2}", "text": f"Water the fern, please. {n}"} for n in range(8)]
+    lines = [*map(json.dumps, rows), "{broken", '{"author": "w1", "text": 3}']
+    Path("in.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    ran = undersong("audit", "in.jsonl", "--no-store", *as_json, "--fail-on", "high")
+    assert ran.code == 0
+    (warning,) = [line for line in ran.err.splitlines() if line.startswith("warning ")]
+    assert "of 28 patterns could not be looked for; --fail-on-unassessed fails then" in warning
+    lost = [line for line in (ran.out + ran.err).splitlines() if line.startswith("not read ")]
+    assert lost == [
+        "not read   2 records of files that were otherwise read: listed in undersong-report/case.json; "
+        "--fail-on-unread fails then"
+    ]
+    unread = undersong("audit", "in.jsonl", "--no-store", *as_json, "--fail-on-unread")
+    assert unread.code == 1
+    assert "--fail-on-unread: 2 records of files that were read were not" in unread.out + unread.err
+    assert "warning " not in unread.err + undersong("audit", "in.jsonl", "--no-store", *as_json).err
 
 
 def test_an_audit_that_reads_nothing_leaves_no_store_of_its_own_and_removes_no_other(undersong: Undersong) -> None:

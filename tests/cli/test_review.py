@@ -93,7 +93,7 @@ def test_who_erred_withdraws_and_is_asked_again(path: Path) -> None:
 
 
 def test_stats_say_what_is_not_known(path: Path) -> None:
-    assert "no reviews yet: `undersong review next`" in review(path, "stats").output
+    assert f"no reviews yet: `undersong review next --store {path}`" in review(path, "stats").output
     for _ in range(9):
         review(path, "set", next_id(path), "confirmed")
     assert "not known (under ten)" in review(path, "stats").output
@@ -117,7 +117,7 @@ def test_what_is_wrong_is_said_with_what_to_do(path: Path) -> None:
     ):
         with pytest.raises(Exception, match=message) as error:
             review(path, *words)
-        assert "`undersong review next`" in str(error.value)
+        assert f"`undersong review next --store {path}`" in str(error.value)
 
 
 def test_the_labels_of_reviews_are_those_that_judge_validate_takes(path: Path, tmp_path: Path) -> None:
@@ -227,4 +227,4 @@ def test_on_a_terminal_one_finding_after_the_other_is_decided_by_a_key(path: Pat
 def test_without_a_terminal_it_says_what_to_call(path: Path) -> None:
     result = CliRunner().invoke(cli, ["review", "--store", str(path)])
     assert isinstance(result.exception, UsageError)
-    assert "`undersong review next`" in result.exception.remedy
+    assert f"`undersong review next --store {path}`" in result.exception.remedy

@@ -7,6 +7,8 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Undersong
 
 
@@ -21,3 +23,36 @@ def test_the_printed_command_makes_the_same_report_again(undersong: Undersong) -
     assert command
     assert undersong(*shlex.split(command[1]), "--no-store", "--out", "again").code == 0
     assert json.loads(Path("again/manifest.json").read_text())["digest"] == first
+
+
+OWN_OPTIONS = (  # options of a run that the suggested command with another judge keeps, in its own order
+    ("--profile", "agents", "--map", "text=body,author=who,id=post"),
+    ("--map", "text=body,author=who,id=post", "--store", "own.db", "--prevalence", "0.1"),
+    ("--map", "text=body,author=who,id=post", "--no-store", "--no-thinking", "--out", "elsewhere"),
+    (
+        "--map",
+        "text=body,author=who,id=post",
+        "--only",
+        "two*",
+        "--since",
+        "2020-01-01T00:00:00+00:00",
+        "--from",
+        "jsonl",
+    ),
+    ("--map", "text=body,author=who,id=post", "--rule", "darvo", "--rule", "love_bombing", "--redact", "--seed", "3"),
+)
+
+
+@pytest.mark.parametrize("own", OWN_OPTIONS)
+def test_a_suggested_command_keeps_the_options_of_the_run(undersong: Undersong, own: tuple[str, ...]) -> None:
+    rows = [{"who": f"w{n % 2}", "body": f"Water the fern, please. {n}", "post": str(n)} for n in range(8)]
+    Path("two words.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run = undersong("audit", "two words.jsonl", "--json", *own)
+    assert run.code == 0, run.err
+    words = shlex.split(json.loads(run.out)["coverage"]["command"])
+    assert words[:2] == ["undersong", "audit"]
+    assert words[-2:] == ["--judge", "anthropic:claude-sonnet-5-5"]
+    for place, word in enumerate(own):
+        assert word in words
+        if not word.startswith("--"):
+            assert words[words.index(word) - 1] == own[place - 1]

@@ -46,10 +46,13 @@ def test_the_price_says_what_it_is_for_and_more_input_never_costs_less(undersong
         Path("in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
         coverage = json.loads(undersong("audit", "in.jsonl", "--no-chance", "--no-store", "--json").out)["coverage"]
         (price, basis) = re.search(r"about \$([\d.]+) here \(to read (.*), at prices of", coverage["missing"]).groups()  # type: ignore[union-attr]
-        prices.append((float(price), re.sub(r"[\d ]+", "", basis), "--read both" in coverage["command"]))
-    assert [basis for _, basis, _ in prices] == ["sequences", "messages", "sequencesandmessages"]
-    assert prices[2][0] >= max(prices[0][0], prices[1][0])
-    assert [both for *_, both in prices] == [False, False, True]
+        whole = re.search(r"--read both scores 42 messages, too, about \$([\d.]+) in all", coverage["missing"])
+        every = float(whole[1]) if whole else float(price)
+        prices.append((float(price), re.sub(r"[\d ]+", "", basis), every, "--read sequences" in coverage["command"]))
+    assert [basis for _, basis, *_ in prices] == ["sequences", "messages", "sequences"]  # the cheapest that suffices
+    assert prices[2][0] < prices[2][2]
+    assert prices[2][2] >= max(prices[0][2], prices[1][2])
+    assert [sequences for *_, sequences in prices] == [True, False, True]
 
 
 def reading(agent: str, state: State = "scored") -> SequenceReading:

@@ -32,6 +32,7 @@ from undersong.cli.options import (
     judge_options,
     nothing_read,
     optional_corpus_options,
+    options_again,
     options_of,
     prevalence_option,
     processes_option,
@@ -73,6 +74,12 @@ def _signer(ctx: click.Context, param: click.Parameter, value: str | None) -> Si
     from undersong.verify.ssh_signature import read_signer
 
     return read_signer(Path(value).expanduser())
+
+
+KEPT_AGAIN = (  # options beside those of the case that the same audit with another judge keeps; names to mask stay out
+    "out", "store", "no_store", "redact", "names_file", "rules", "names", "formats", "group_by", "processes",
+    "confidence", "fail_on", "fail_confidence", "fail_under", "fail_on_unassessed", "fail_on_unread",
+)  # fmt: skip
 
 
 @click.command(
@@ -178,7 +185,7 @@ def command(
     the person answers with "it still fails" or an error, and orders to readers as medium; smoking guns as low.
     --fail-on bypass counts the ways round a check alone, --fail-on lead leads above the cut on which nobody decided.
     """
-    from undersong.cli.summary import print_summary, summary
+    from undersong.cli.summary import lost_words, print_summary, summary
     from undersong.patterns.catalog import load_rules
     from undersong.pipeline.audit import audit
     from undersong.pipeline.redaction import redacted
@@ -234,11 +241,15 @@ def command(
     explain = "" if no_store else f"undersong explain{_store_option(store, folder)}"
     shown_paths = ("PATH",) if redact or listed else paths  # a path may hold a name that is masked
     facts = {"failed": failed} | ({"groups": msgspec.to_builtins(shares)} if group_by else {})
-    replayed = judge.startswith("replay:")
-    print_summary(summary(case, folder, digest, paths=shown_paths, explain=explain, replayed=replayed) | facts, as_json)
+    replayed, more = judge.startswith("replay:"), options_again(click.get_current_context(), KEPT_AGAIN)
+    print_summary(
+        summary(case, folder, digest, paths=shown_paths, more=more, explain=explain, replayed=replayed) | facts, as_json
+    )
     if group_by and not as_json:
         echo(group_lines(shares, group_by))
     _send(case, otlp, as_json)
+    if as_json and (lost := sum(problem.kind == "record" for problem in case.problems)):
+        click.echo(visible(f"not read   {lost_words(lost, str(folder))}"), err=True)
     _show_gates(gates, case, alone, as_json)
     raise SystemExit(exit_code(case.problems) or (GATE_FAILED if failed else 0))
 
@@ -256,6 +267,8 @@ def _show_gates(gates: Gates, case: Case, alone: str, as_json: bool) -> None:
     lines = [("leads", alone)] if alone else []
     for name, line in (*lines, *(("decided", line) for line in gates.left_out(case))):
         click.echo(f"{name:<11}{visible(line)}", err=as_json)
+    if warning := gates.warning(case):
+        click.echo(click.style("warning    ", fg="yellow") + visible(warning), err=True)
     for line in gates.failures(case):
         click.echo(click.style("failed     ", fg="red") + visible(line), err=as_json)
 

@@ -68,7 +68,7 @@ def command(paths: tuple[str, ...], source_format: str | None, every: bool, hook
     if as_json:
         click.echo(json.dumps(_facts(sessions), ensure_ascii=False))
     else:
-        echo(_lines(sessions, paths, every))
+        echo(_lines(sessions, paths, every, f" --from {source_format}" if source_format else ""))
     failed = any(_fails(each.verdict) for each in sessions)
     raise SystemExit(exit_code(tuple(problems)) or (CHECK_FAILED if failed else 0))
 
@@ -183,7 +183,7 @@ def _evidence(claim: LedgerClaim) -> str:
     return claim.evidence[0].text.strip() if claim.evidence and claim.evidence[0].text.strip() else claim.reason
 
 
-def _lines(sessions: Sequence[CheckedSession], paths: Sequence[str], every: bool) -> Iterator[str]:
+def _lines(sessions: Sequence[CheckedSession], paths: Sequence[str], every: bool, own: str = "") -> Iterator[str]:
     """The balance, then each session that has something to see, then where the rest is."""
     from undersong.report.claims_view import balance_words
 
@@ -206,7 +206,7 @@ def _lines(sessions: Sequence[CheckedSession], paths: Sequence[str], every: bool
         yield ""
         names = shlex.join(paths) if len(paths) <= NAMED else "PATH..."
         rest = counted(claims - printed, "claim")
-        yield f"Nothing speaks against {rest}: `undersong claims {names} --all` lists all."
+        yield f"Nothing speaks against {rest}: `undersong claims {names}{own} --all` lists all."
 
 
 def _by_project(verdicts: Sequence[SessionVerdict]) -> Iterator[str]:

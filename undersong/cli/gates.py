@@ -31,7 +31,7 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
     ``level`` with ``confidence`` is about findings, points taken, contradicted and disputed claims and ways round a
     check, or about these alone (``BYPASS``), or any lead above the cut on which nobody decided (``LEAD``);
     ``score`` (0-100) about every session that has one, ``unassessed`` about what could not be
-    looked for, ``unread`` about coding sessions whose claims could not be read.
+    looked for, ``unread`` about coding sessions whose claims could not be read and records that could not.
     """
 
     level: str | None = None
@@ -43,6 +43,17 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
     def failures(self, case: Case) -> list[str]:
         """A line for each gate that does not hold."""
         return [*self._results(case), *self._scores(case), *self._gaps(case)]
+
+    def warning(self, case: Case) -> str:
+        """What a gate on findings that holds says nothing about; "" where all was looked for, or a gate is on that."""
+        from undersong.report.narrative import idle_patterns
+
+        idle, patterns = idle_patterns(case)
+        on_findings = (self.level and self.level != BYPASS) or self.score is not None
+        if not on_findings or self.unassessed or not idle or self.failures(case):
+            return ""
+        gap = f"{idle:,} of {counted(patterns, 'pattern')} could not be looked for"
+        return f"the gates hold, but {gap}; --fail-on-unassessed fails then"
 
     def left_out(self, case: Case) -> list[str]:
         """A line for what a gate that was asked for does not count, since people decided on it."""
@@ -88,6 +99,10 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
             yield from (f"--fail-on-unassessed: {words}" for words in unassessed_words(case))
         if self.unread and (words := unread_words(unread_sessions(case))):
             yield f"--fail-on-unread: {words}"
+        records = sum(problem.kind == "record" for problem in case.problems)
+        if self.unread and records:
+            were = "was" if records == 1 else "were"
+            yield f"--fail-on-unread: {counted(records, 'record')} of files that were read {were} not"
 
 
 level_option = click.option(
@@ -138,7 +153,7 @@ def gate_options(function: F) -> F:
         click.option(
             "--fail-on-unread",
             is_flag=True,
-            help="Exit with 1 at a coding session whose claims could not be read, such as one in another language.",
+            help="Exit with 1 at a coding session whose claims, or a record of a file, could not be read.",
         ),
         click.option("--fail-on-unassessed", is_flag=True, help="Exit with 1 where anything could not be looked for."),
         click.option(

@@ -12,7 +12,7 @@ import msgspec
 
 from undersong.cli.grouping import group_option, groups
 from undersong.cli.help import examples
-from undersong.cli.options import echo, exit_code, nothing_read, show_problems
+from undersong.cli.options import echo, exit_code, map_option, nothing_read, options_again, show_problems
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.errors import InputError, NothingReadError, UsageError
@@ -33,9 +33,13 @@ TOO_FEW = "who wrote fewer than three messages was not"  # see undersong/data/ru
     ),
 )
 @click.argument("path", metavar="REPORT|PATH", type=click.Path(path_type=Path))
+@click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`.")
+@map_option
 @group_option
 @click.option("--json", "as_json", is_flag=True, help="Print every lead, or group, as one JSON line.")
-def command(path: Path, group_by: str | None, as_json: bool) -> None:
+def command(
+    path: Path, source_format: str | None, fields: dict[str, str] | None, group_by: str | None, as_json: bool
+) -> None:
     """Print the agents to look at first, at most ten, each with what was counted and its strongest sentence.
 
     REPORT is the folder of a report; PATH is an export file or a folder, which is audited with the offline judge and
@@ -52,11 +56,12 @@ def command(path: Path, group_by: str | None, as_json: bool) -> None:
     if is_report and group_by:
         what = "a report has not every message of its input"
         raise UsageError(what, where="--group-by", remedy="name the export file or folder itself")
-    ranked = _stored(path) if is_report else _audited(path, group_by)
+    ranked = _stored(path) if is_report else _audited(path, source_format, fields, group_by)
     if as_json:
         echo(msgspec.json.encode(each).decode() for each in (ranked.shares if group_by else ranked.leads))
     else:
-        command = f"`undersong leads {shlex.quote(str(path))} --json` prints all"
+        own = options_again(click.get_current_context(), ("source_format", "fields"))
+        command = f"`undersong leads {shlex.quote(str(path))}{own} --json` prints all"
         rest = f"{path / LEADS} has all" if is_report else command
         echo(_work_lines(ranked, path, rest, is_report) if ranked.is_work else lead_lines(ranked.leads, rest))
         echo(group_lines(ranked.shares, group_by) if group_by else ())
@@ -82,7 +87,9 @@ class RankedAgents(NamedTuple):
     code: int = 0
 
 
-def _audited(path: Path, group_by: str | None) -> RankedAgents:
+def _audited(
+    path: Path, source_format: str | None, fields: dict[str, str] | None, group_by: str | None
+) -> RankedAgents:
     """The leads of an audit that leaves nothing behind."""
     from undersong.pipeline.audit import audit
     from undersong.pipeline.options import Options
@@ -91,7 +98,7 @@ def _audited(path: Path, group_by: str | None) -> RankedAgents:
 
     with temporary_store() as store:
         try:
-            case, rows = audit(path, store, options=Options(effort=None))
+            case, rows = audit(path, store, options=Options(effort=None, source_format=source_format, fields=fields))
         except NothingReadError as error:
             raise nothing_read(error.problems) from None
         shares = groups(case, rows, lambda name: store.conversation(name)[0], [path], group_by) if group_by else []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from undersong.core.sanitize import one_line, visible
 from undersong.core.text import counted
 from undersong.errors import InputError, UsageError
 from undersong.models import LEVELS
+from undersong.stores.addresses import without_password
 from undersong.stores.protocol import Store, open_store
 
 if TYPE_CHECKING:
@@ -67,6 +70,28 @@ def _fields(ctx: click.Context, param: click.Parameter, value: str | None) -> di
     from undersong.formats.field_map import field_map
 
     return field_map(value) if value else None
+
+
+def store_option(store: str) -> str:
+    """What another command needs to find the same store, with a space before; "" for the usual one."""
+    return "" if store == DEFAULT_STORE else f" --store {shlex.quote(without_password(store))}"
+
+
+def options_again(context: click.Context, names: Collection[str]) -> str:
+    """Those of these options that somebody typed, as a shell takes them, with a space before each."""
+    from undersong.formats.field_map import map_words
+
+    shown = ""
+    for option in (each for each in context.command.params if isinstance(each, click.Option)):
+        name, value = option.name or "", context.params.get(option.name or "")
+        if name not in names or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        flag = (option.opts if value is not False else option.secondary_opts)[0]
+        values = value if isinstance(value, tuple) else (value,)
+        values = (map_words(value),) if isinstance(value, dict) else values  # of --map
+        parts = ("",) if option.is_flag else (f" {shlex.quote(without_password(str(one)))}" for one in values)
+        shown += "".join(f" {flag}{part}" for part in parts)
+    return shown
 
 
 map_option = click.option(
@@ -206,6 +231,13 @@ def show_problems(problems: list[Problem] | tuple[Problem, ...]) -> None:
     if len(groups) > SHOWN_PROBLEMS:
         rest = sum(map(len, list(groups.values())[SHOWN_PROBLEMS:]))
         click.echo(f"… and {rest:,} more", err=True)
+
+
+def show_lost_records(problems: Iterable[Problem], listed: str) -> None:
+    """Say on stderr how many records of files that were read are lost, which the exit code does not say."""
+    lost = sum(problem.kind == "record" for problem in problems)
+    if lost:
+        click.echo(f"not read   {counted(lost, 'record')} of files that were otherwise read: {listed}", err=True)
 
 
 def _problem_line(problem: Problem, others: int) -> str:

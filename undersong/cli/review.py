@@ -12,12 +12,11 @@ import click
 import msgspec
 
 from undersong.cli.help import examples
-from undersong.cli.options import DEFAULT_STORE, check_targets, echo, existing_store, output
+from undersong.cli.options import DEFAULT_STORE, check_targets, echo, existing_store, output, store_option
 from undersong.cli.review_words import figure_lines, item_lines
 from undersong.core.text import counted
 from undersong.errors import UsageError
 from undersong.models import REASONS, REVIEW_VERDICTS, ReviewKind, ReviewVerdict, encode
-from undersong.stores.addresses import without_password
 
 if TYPE_CHECKING:
     from undersong.stores.protocol import Store
@@ -73,12 +72,15 @@ def command(context: click.Context, pool: Pool | None, reviewer: str, seed: int,
     if context.invoked_subcommand is not None:
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        remedy = "`undersong review next` shows one, `undersong review set ID confirmed|rejected|unsure` answers it"
+        own = store_option(store)
+        answers = f"`undersong review set ID confirmed|rejected|unsure{own}` answers it"
+        remedy = f"`undersong review next{own}` shows one, {answers}"
         raise UsageError("it asks for a key each time, and this is no terminal", remedy=remedy)
     from undersong.cli.review_session import ReviewSession
 
     with existing_store(store, read_only=False) as opened_store:
-        ReviewSession(opened_store, (pool,) if pool else ("likely", "unlikely"), seed, order, reviewer).run()
+        pools: tuple[Pool, ...] = (pool,) if pool else ("likely", "unlikely")
+        ReviewSession(opened_store, pools, seed, order, reviewer, store_option(store)).run()
 
 
 @command.command(
@@ -225,7 +227,7 @@ def stats(store: str, as_json: bool) -> None:
 
     with existing_store(store) as opened_store:
         made = figures_of(opened_store)
-    click.echo(encode(made)) if as_json else echo(figure_lines(made))
+    click.echo(encode(made)) if as_json else echo(figure_lines(made, store_option(store)))
 
 
 @command.command(
@@ -266,7 +268,9 @@ def _item(store: Store, name: str, where: str) -> Reviewable:
     item = reviewable(store, *matching[0]) if len(matching) == 1 and name else None
     if item is None:
         what = f"{len(matching)} ids begin with '{name}'" if matching else f"no finding, lead or claim '{name}'"
-        raise UsageError(what, where=where, remedy="`undersong review next` and findings.jsonl have the ids")
+        raise UsageError(
+            what, where=where, remedy=f"`undersong review next{store_option(where)}` and findings.jsonl have the ids"
+        )
     return item
 
 
@@ -293,7 +297,7 @@ def _answers(place: QueuePlace, seed: int, order: str, store: str, reviewer: str
     options = "".join((
         f" --seed {seed}" if seed else "",
         f" --order {order}" if order != "random" else "",
-        f" --store {without_password(store)}" if store != DEFAULT_STORE else "",
+        store_option(store),
         f" --reviewer {shlex.quote(reviewer)}" if reviewer else "",
         " --saw-score" if show_score else "",
     ))  # fmt: skip

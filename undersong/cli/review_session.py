@@ -44,6 +44,7 @@ class ReviewSession:
     seed: int
     order: Order
     reviewer: str
+    store_option: str = ""  # for the commands that are named
     skipped: set[str] = field(default_factory=set)
     decided: list[Reviewable] = field(default_factory=list)
 
@@ -59,7 +60,8 @@ class ReviewSession:
                 break
         else:
             echo(["", f"nothing is left{f', {len(self.skipped)} skipped' if self.skipped else ''}"])
-        echo([f"{counted(len(self.decided), 'decision')} stored; `undersong review stats` says what they say of all"])
+        stats = f"`undersong review stats{self.store_option}`"
+        echo([f"{counted(len(self.decided), 'decision')} stored; {stats} says what they say of all"])
 
     def _next(self) -> tuple[Pool, QueuePlace] | None:
         for pool in self.pools:

@@ -126,10 +126,10 @@ def _claim_lines(claim: LedgerClaim) -> Iterator[str]:
     yield from (f"  | {one_line(quote.text, QUOTED)} ({quote.message_id})" for quote in claim.evidence)
 
 
-def figure_lines(figures: ReviewFigures) -> Iterator[str]:
-    """The figures as tables."""
+def figure_lines(figures: ReviewFigures, store_option: str = "") -> Iterator[str]:
+    """The figures as tables; ``store_option`` is for the command that is named where there are none."""
     if not figures.reviewed:
-        yield "no reviews yet: `undersong review next` shows the first finding"
+        yield f"no reviews yet: `undersong review next{store_option}` shows the first finding"
         return
     chosen = f", {figures.chosen} of them chosen and not drawn" if figures.chosen else ""
     yield f"{counted(figures.reviewed, 'thing')} reviewed{chosen}"

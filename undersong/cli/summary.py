@@ -52,11 +52,19 @@ from undersong.report.work_view import duration_words, work_view
 
 
 def summary(
-    case: Case, folder: Path, digest: str, *, paths: Sequence[str] = (), explain: str = "", replayed: bool = False
+    case: Case,
+    folder: Path,
+    digest: str,
+    *,
+    paths: Sequence[str] = (),
+    more: str = "",
+    explain: str = "",
+    replayed: bool = False,
 ) -> dict[str, Any]:
     """The facts of a run as JSON values; ``explain`` is the command that explains an id, "" where nothing is kept.
 
-    ``replayed``: a file gave the answers of the judge, and nobody was asked.
+    ``more`` are options that a command that runs it again keeps, with a space before. ``replayed``: a file gave the
+    answers of the judge, and nobody was asked.
     """
     points, every, near = points_of(case), every_point(case), near_shapes(case)
     files = input_lines(case, every)
@@ -68,7 +76,7 @@ def summary(
         "failed_readings": [each.sentence for each in near if each.outcome == "failed"],
         "more": more_words(case, points, every),
         "more_leads": len(leads_not_shown(case, {point.lead_id for point in points})),
-        "coverage": msgspec.to_builtins(coverage_of(case, paths)),
+        "coverage": msgspec.to_builtins(coverage_of(case, paths, more)),
         "files": msgspec.to_builtins(files),
         "files_words": list(listed(files)),
         "report": str(folder),
@@ -365,6 +373,12 @@ def program() -> str:
     return shlex.quote(str(script.relative_to(Path.cwd()) if inside else script))
 
 
+def lost_words(records: int, report: str) -> str:
+    """How many records of files that were read are lost, which the exit code does not say, and where they are."""
+    listed = f"listed in {report}{os.sep}case.json; --fail-on-unread fails then"
+    return f"{counted(records, 'record')} of files that were otherwise read: {listed}"
+
+
 _COLOURS = {
     "violation": "red",
     "finding": "red",
@@ -394,7 +408,7 @@ def _run_lines(facts: dict[str, Any]) -> Iterable[str]:
     read, cost = facts["states"].get("scored", 0), facts["cost_usd"]
     if facts["judge"]["replayed"]:
         yield f"judge      {facts['judge']['name']}: kept readings, no model was asked"
-        yield from _problem_lines(facts["problems"])
+        yield from _problem_lines(facts["problems"], facts["report"])
         return
     calibrated = "" if facts["judge"]["calibrated"] else ", uncalibrated"
     price = "price not known" if cost is None else f"${cost:.2f}"
@@ -407,14 +421,15 @@ def _run_lines(facts: dict[str, Any]) -> Iterable[str]:
     yield from (f"  answered by another model than was asked for: {other}" for other in others)
     if any(state != "scored" for state in facts["sequence_states"]):
         yield from (f"sequences  {sentence}" for sentence in facts["sequences"])
-    yield from _problem_lines(facts["problems"])
+    yield from _problem_lines(facts["problems"], facts["report"])
 
 
-def _problem_lines(problems: dict[str, int]) -> Iterable[str]:
+def _problem_lines(problems: dict[str, int], report: str) -> Iterable[str]:
     """What went wrong, and apart from it the notes, which are in every ordinary export."""
-    unread = [counted(problems[kind], kind) for kind in ("file", "record") if problems[kind]]
-    if unread:
-        yield f"not read   {', '.join(unread)}, see stderr and the report"
+    if problems["file"]:
+        yield f"not read   {counted(problems['file'], 'file')}, see stderr and the report"
+    if problems["record"]:
+        yield f"not read   {lost_words(problems['record'], report)}"
     if problems["judge"]:
         yield "judge      failed, see stderr and the report: what it did not read is marked"
     if problems["note"]:

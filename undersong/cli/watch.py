@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -23,6 +24,8 @@ from undersong.cli.options import (
     folder_rules,
     judge_options,
     map_option,
+    options_again,
+    show_lost_records,
     show_problems,
 )
 from undersong.core.sanitize import visible
@@ -38,8 +41,7 @@ if TYPE_CHECKING:
 
 JUDGE_FAILED = 4  # exit code
 LEADS_LIVE = (
-    "leads from exact words (orders, requests) are told as they come; those that compare everybody need all of it: "
-    "`undersong leads FILE`"
+    "leads from exact words (orders, requests) are told as they come; those that compare everybody need all of it"
 )
 _OF_MESSAGES = ("store", "judge", "recall", "read_all", "warn", "fields")  # options that make sense for messages alone
 Lines: TypeAlias = Iterable[list[bytes]]  # in the pieces in which they come
@@ -179,12 +181,14 @@ def _messages(
         with suppress(KeyboardInterrupt):
             name = public_name(Path(path), Path(path))
             seen = _show(watch_messages(lines, form, path, name, monitor, warn=warn))
+        show_lost_records(seen, "each is named above")
         outcomes = monitor.outcomes()
         ran = counted(sum(each.status == "ran" for each in outcomes), "rule")
         click.echo(f"{ran} ran; messages, scores and findings are kept in {without_password(store)}", err=True)
         for line in not_run_lines(outcomes):
             click.echo(line, err=True)
-        click.echo(LEADS_LIVE, err=True)
+        own = options_again(click.get_current_context(), ("source_format", "fields"))
+        click.echo(f"{LEADS_LIVE}: `undersong leads {'FILE' if path == '-' else shlex.quote(path)}{own}`", err=True)
         for line in monitor.sequences_read():
             click.echo(visible(line), err=True)
         failed = monitor.failed_questions()
@@ -194,7 +198,7 @@ def _messages(
 
 
 def _show(items: Iterable[Problem | PrintableUpdate]) -> list[Problem]:
-    """Print findings and problems; returns those of files that could not be read.
+    """Print findings and problems; returns those of files and records that could not be read.
 
     Findings of a confidence under .1 are counted at the end, unless they take the place of one that was printed.
     """
@@ -204,7 +208,7 @@ def _show(items: Iterable[Problem | PrintableUpdate]) -> list[Problem]:
     for item in items:
         if isinstance(item, Problem):
             show_problems([item])
-            unread += [item] * (item.kind == "file")
+            unread += [item] * (item.kind in ("file", "record"))
             continue
         for gone in item.retracted:
             click.echo(json.dumps({"retracted": gone.finding_id, "reason": gone.reason}))

@@ -65,7 +65,7 @@ class PriceEstimate:
             facts = {"read": "sequences", "sequences": planned.sequences, "usd": planned.cost}
         else:
             facts = {"read": "both", "sequences": planned.sequences, "messages": self._asked}
-            facts["usd"] = planned.cost + self._cost
+            facts |= {"usd": planned.cost + self._cost, "usd_sequences": round(planned.cost, 2)}
         facts |= {"pairs": planned.pairs} if planned.pairs else {}
         facts |= {"judge": SUGGESTED, "usd": round(facts["usd"], 2), "prices_as_of": load_prices().as_of.isoformat()}
         return {PARAMETER: facts}

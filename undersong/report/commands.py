@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from undersong.core.sanitize import one_line
+from undersong.formats.field_map import map_words
 from undersong.models import Case
 from undersong.report.sequence_words import reading_options
 
@@ -22,15 +23,36 @@ def input_names(case: Case) -> str:
 def again_command(case: Case) -> str:
     """What makes the same report from the same inputs, run beside them."""
     judge, seed = judge_option(case.parameters), one_line(str(case.parameters.get("seed", 0)), 20)
-    options = f"{_map_option(case.parameters)}{reading_options(case.parameters)}"
+    options = f"{input_options(case.parameters)}{reading_options(case.parameters)}"
     return f"undersong audit {input_names(case)} --judge {shlex.quote(one_line(judge, 300))}{options} --seed {seed}"
 
 
-def _map_option(parameters: Mapping[str, Any]) -> str:
-    """The keys that stood for ours in the input, as ``--map`` takes them, with a space before; "" for none."""
-    fields = parameters.get("fields") or {}
-    pairs = ",".join(one_line(f"{ours}={theirs}", NAME) for theirs, ours in fields.items())
-    return f" --map {shlex.quote(pairs)}" if pairs else ""
+def asking_command(case: Case, paths: Sequence[str], read: str, judge: str, more: str = "") -> str:
+    """The same audit with another judge and mode; ``paths`` are those of the command, ``more`` its other options."""
+    names = [each.name for each in case.inputs]
+    targets = list(paths) or (names if len(names) <= INPUTS else [])
+    quoted = " ".join(map(shlex.quote, targets)) if targets else "PATH"
+    parameters = {**case.parameters, "read": read, "seed": case.parameters.get("seed", 0)}
+    seed = f" --seed {one_line(str(parameters['seed']), 20)}" if parameters["seed"] else ""
+    return (
+        f"undersong audit {quoted}{input_options(parameters)}{reading_options(parameters)}{seed}{more} --judge {judge}"
+    )
+
+
+def input_options(parameters: Mapping[str, Any]) -> str:
+    """The options that decide what is read, and how, with a space before each; "" where all is as usual.
+
+    >>> input_options({"source_format": "jsonl", "fields": {"body": "text"}, "only": ["a*"]})
+    " --from jsonl --map text=body --only 'a*'"
+    """
+    plain = [(option, parameters.get(name)) for option, name in
+             (("--from", "source_format"), ("--dates", "dates"), ("--since", "since"))]  # fmt: skip
+    fields = map_words(parameters.get("fields") or {})
+    pairs = [plain[0], ("--map", fields), *(("--only", one) for one in parameters.get("only") or ()), *plain[1:]]
+    pairs += [("--budget-share", parameters.get("budget_share")), ("--recall", parameters.get("recall"))]
+    shown = "".join(f" {option} {shlex.quote(one_line(str(value), 3 * NAME))}" for option, value in pairs if value)
+    flags = (("--no-thinking", parameters.get("thinking") is False), ("--add", parameters.get("add")))
+    return shown + "".join(f" {option}" for option, is_set in flags if is_set)
 
 
 def verify_command(case: Case) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from undersong.core.text import counted
 from undersong.models import Case, by_pattern
 from undersong.patterns.nomination import LEAST, UNREAD_SEQUENCES
 from undersong.report.claims_view import is_work, unread_sessions, unread_words, work_words
+from undersong.report.commands import asking_command
 from undersong.report.sequence_words import any_sequence_read, sequence_gaps, whole_readings
 
 BEST_KNOWN = {  # patterns by which people know what is not looked for
@@ -24,7 +24,6 @@ BEST_KNOWN = {  # patterns by which people know what is not looked for
 }
 HERE = "That needs a key and sends messages to a provider. A model on this machine (Ollama, llama.cpp) sends nothing:"
 LOCAL = "ollama:MODEL"
-NAMED_INPUTS = 3  # inputs that a command of a report names; beyond them it says PATH
 
 
 class Coverage(msgspec.Struct, frozen=True):
@@ -40,8 +39,12 @@ class Coverage(msgspec.Struct, frozen=True):
     here_command: str = ""
 
 
-def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
-    """What was looked at and what was not; ``paths`` are those of the command, by default the names of the inputs."""
+def coverage_of(case: Case, paths: Sequence[str] = (), more: str = "") -> Coverage:
+    """What was looked at and what was not.
+
+    ``paths`` are those of the command, by default the names of the inputs; ``more`` are options of it that say where
+    things go, for the command that looks at the rest.
+    """
     patterns = by_pattern(case.outcomes)
     not_run = [each.pattern for each in patterns if each.status == "not_applicable"]
     idle = 0 if any_sequence_read(case) else len(not_run)
@@ -51,13 +54,14 @@ def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
     estimate = case.parameters.get("llm_estimate")
     looked = f"Looked at {_what(case)}."
     if idle and estimate:
-        price = f"about ${max(estimate['usd'], 0.01):,.2f} here ({_basis(estimate)})"
+        price = f"{_usd(_cheapest(estimate)['usd'])} here ({_basis(estimate)})"
         need = f"{_such_as(not_run)} need an LLM judge, which would cost {price}"
         if is_work(case):  # the ledger of claims needs no judge: what one would add comes last
             gaps.append(f"{idle:,} patterns between people or agents{need}")
         else:
             gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} of manipulation{need}")
-        asked, local = (_command(case, paths, estimate, judge) for judge in (estimate["judge"], LOCAL))
+        read = _cheapest(estimate)["read"]
+        asked, local = (asking_command(case, paths, read, judge, more) for judge in (estimate["judge"], LOCAL))
         return Coverage(looked, f"Not looked for: {'; '.join(gaps)}.", asked, HERE, local)
     if idle:
         why = "before a sequence is read" if case.sequences else "with this judge"
@@ -68,10 +72,27 @@ def coverage_of(case: Case, paths: Sequence[str] = ()) -> Coverage:
 
 
 def _basis(estimate: Mapping[str, Any]) -> str:
-    """``to read 12 sequences and 852 messages, at prices of 2026-10-01``."""
-    counts = [counted(estimate[f"{noun}s"], noun) for noun in ("sequence", "message") if f"{noun}s" in estimate]
+    """``to read 12 sequences, at prices of 2026-10-01; with --read both also 852 messages, about $16.60``."""
+    cheapest = _cheapest(estimate)
+    counts = [counted(cheapest[f"{noun}s"], noun) for noun in ("sequence", "message") if f"{noun}s" in cheapest]
     read = f"to read {' and '.join(counts)}, " if counts else ""
-    return f"{read}at prices of {estimate['prices_as_of']}"
+    basis = f"{read}at prices of {estimate['prices_as_of']}"
+    if cheapest["read"] == estimate["read"]:
+        return basis
+    beside = counted(estimate["messages"], "message")
+    return f"{basis}; --read {estimate['read']} scores {beside}, too, {_usd(estimate['usd'])} in all"
+
+
+def _cheapest(estimate: Mapping[str, Any]) -> dict[str, Any]:
+    """What looks for every pattern for least: sequences alone, where somebody says enough for one."""
+    if "usd_sequences" not in estimate:
+        return dict(estimate)
+    less = {"read": "sequences", "usd": estimate["usd_sequences"]}
+    return {name: value for name, value in estimate.items() if name != "messages"} | less
+
+
+def _usd(cost: float) -> str:
+    return f"about ${max(cost, 0.01):,.2f}"
 
 
 def _such_as(not_run: Sequence[str]) -> str:
@@ -156,11 +177,3 @@ def _what(case: Case) -> str:
     if ran:
         parts.append(f"{ran:,} of {counted(len(patterns), 'pattern')}")
     return "; ".join(parts)
-
-
-def _command(case: Case, paths: Sequence[str], estimate: Mapping[str, Any], judge: str) -> str:
-    names = [each.name for each in case.inputs]
-    targets = list(paths) or (names if len(names) <= NAMED_INPUTS else [])
-    quoted = " ".join(map(shlex.quote, targets)) if targets else "PATH"
-    read = "" if estimate["read"] == "messages" else f" --read {estimate['read']}"
-    return f"undersong audit {quoted}{read} --judge {judge}"

@@ -290,14 +290,19 @@ def low_scores_words(case: Case) -> tuple[str, ...]:
     return (f"That says little: the judge is uncalibrated, and {low}.",)
 
 
+def idle_patterns(case: Case) -> tuple[int, int]:
+    """How many patterns could not be looked for, of how many."""
+    patterns = by_pattern(case.outcomes)
+    return 0 if any_sequence_read(case) else sum(each.status != "ran" for each in patterns), len(patterns)
+
+
 def unassessed_words(case: Case) -> tuple[str, ...]:
     """What could not be looked for, so that neither nothing nor little found is an all-clear; () where all could."""
-    patterns = by_pattern(case.outcomes)
-    idle = 0 if any_sequence_read(case) else sum(each.status != "ran" for each in patterns)
+    idle, patterns = idle_patterns(case)
     partly = sum(any(each.assessment != "assessed" for each in session.mechanisms) for session in case.sessions)
     gaps = list(sequence_gaps(case))
     if idle:
-        gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} could not be looked for")
+        gaps.insert(0, f"{idle:,} of {counted(patterns, 'pattern')} could not be looked for")
     read = case.states.get("scored", 0)
     if 0 < case.ranked < read:  # where all are ranks, the patterns themselves could not be looked for
         gaps.append(
