@@ -79,7 +79,7 @@ def store_option(store: str) -> str:
 
 def options_again(context: click.Context, names: Collection[str]) -> str:
     """Those of these options that somebody typed, as a shell takes them, with a space before each."""
-    from undersong.formats.field_map import map_words
+    from undersong.report.commands import map_words
 
     shown = ""
     for option in (each for each in context.command.params if isinstance(each, click.Option)):

@@ -57,7 +57,7 @@ def command(
         from undersong.serve.server import bound, run, store_for
     except ModuleNotFoundError as error:
         raise UsageError(f"serve needs the package {error.name}", remedy="pip install 'undersong[serve]'") from error
-    from undersong.formats.field_map import map_words
+    from undersong.report.commands import map_words
     from undersong.serve.settings import ServeSettings, hosts_for, places_of, token_for
 
     store, report = places_of(target)

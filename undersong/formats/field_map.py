@@ -49,11 +49,6 @@ def field_map(text: str) -> dict[str, str]:
     return pairs
 
 
-def map_words(fields: FieldMap) -> str:
-    """The pairs as ``--map`` takes them."""
-    return ",".join(f"{ours}={theirs}" for theirs, ours in fields.items())
-
-
 class MappedSource(TextSource):
     """An input whose JSON objects have other keys: those of each line, or of a document that is not one a line."""
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from undersong.core.sanitize import one_line
-from undersong.formats.field_map import map_words
 from undersong.models import Case
 from undersong.report.sequence_words import reading_options
 
@@ -37,6 +36,11 @@ def asking_command(case: Case, paths: Sequence[str], read: str, judge: str, more
     return (
         f"undersong audit {quoted}{input_options(parameters)}{reading_options(parameters)}{seed}{more} --judge {judge}"
     )
+
+
+def map_words(fields: Mapping[str, str]) -> str:
+    """Keys of an input, and what each is called in our JSON Lines, as ``--map`` takes them."""
+    return ",".join(f"{ours}={theirs}" for theirs, ours in fields.items())
 
 
 def input_options(parameters: Mapping[str, Any]) -> str:
