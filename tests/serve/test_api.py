@@ -249,7 +249,11 @@ def test_the_draw_of_the_page_is_that_of_the_command_by_conversations(client: Cl
     with SQLiteStore(store, read_only=True) as opened:
         reviews = list(opened.reviews())
         assert [place for pool in ("likely", "unlikely") for place in queue(opened, pool)] == []  # type: ignore[arg-type]
-    assert [each.drawn for each in reviews if each.id == chosen] == ["chosen", "conversation"]
+    assert sorted((each.drawn, each.at) for each in reviews if each.id == chosen) == [
+        (drawn_by, reviews[0].at) for drawn_by in ("chosen", "conversation")
+    ]
+    assert "earlier entr" not in client.get("/review/decisions").text  # one decision, and not two
+    assert len(client.get("/review/decisions.jsonl").text.splitlines()) == len(expected)
 
 
 def test_the_decisions_are_a_page_and_files_and_a_decided_finding_shows_how_sure_it_was(client: Client) -> None:
@@ -294,6 +298,8 @@ def test_findings_of_a_conversation_come_in_a_row_and_the_page_says_what_was_dec
                 assert "confirmed beside it" in client.get("/review").text
             body = {"kind": "finding", "id": drawn["finding_id"], "verdict": "confirmed", "reviewer": "Ida"}
             assert client.post(f"{API}/reviews", body).status == 201
+        figures = " ".join(client.get("/review/figures").text.split())
+        assert "Of the 8 findings of confidence .5 or more alone: the other 12 decided findings are under" in figures
     changes = sum(one != other for one, other in pairwise(conversations))
     assert changes == 3
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from undersong.models import Finding
+from undersong.models import Finding, decisions_of
 from undersong.stores.protocol import Store
 from undersong.stores.review_queue import Order, clock, decide, next_places, queue
 from undersong.stores.reviewing import kind_and_id
@@ -87,9 +87,11 @@ def test_what_was_chosen_before_the_draw_came_upon_it_counts_from_then_on(store:
     assert [each.drawn for each in store.reviews("finding", order[2])] == ["chosen"]
     decide(store, findings[order[3]], "rejected", NOON + timedelta(minutes=3))
     again = list(store.reviews("finding", order[2]))
-    assert [(each.drawn, each.verdict, each.pool) for each in again] == [
-        ("chosen", "confirmed", None), ("random", "confirmed", 10),
-    ]  # fmt: skip
+    assert {(each.drawn, each.verdict, each.pool, each.at) for each in again} == {
+        ("chosen", "confirmed", None, NOON + timedelta(minutes=1)),  # and the draw does not move its time
+        ("random", "confirmed", 10, NOON + timedelta(minutes=1)),
+    }
+    assert len(decisions_of(again)) == 1
     assert names(store) == order[4:]
 
 

@@ -136,11 +136,12 @@ def figure_lines(figures: ReviewFigures, store_option: str = "") -> Iterator[str
     if figures.disputed:
         yield f"{counted(figures.disputed, 'thing')} on which reviewers disagree; the latest word counts"
     yield from _table("of all", figures.pools, TITLES)
-    yield from _table("by rule", figures.rules)
-    yield from _table("by level", figures.levels)
+    yield from _table("by rule, of confidence .5 or more", figures.rules)
+    yield from _table("by level, of confidence .5 or more", figures.levels)
     yield from _table("by confidence", figures.reliability)
     yield ""
     yield "right: confirmed among those that count, weighted by how they were drawn; [95 % interval by Wilson]"
+    yield "count: confirmed and rejected ones that a draw came upon; stated: the mean confidence of these"
 
 
 def _table(title: str, rows: Sequence[ReviewFigure], titles: dict[str, str] | None = None) -> Iterator[str]:

@@ -34,7 +34,8 @@ class Review(Record, frozen=True, kw_only=True):
     ``drawn`` is why it was reviewed: by a ``random`` draw, by one in which ``least_certain`` ones come more often, by
     one of a whole ``conversation``, or ``chosen`` by a person. ``propensity`` (above 0, at most 1) is the probability
     with which the draw took it, or its conversation, of the ``pool`` findings or conversations that were not reviewed
-    yet; None where it was chosen.
+    yet; None where it was chosen. Where a draw comes upon a chosen one later, the same decision is stored again with
+    that, with the time at which it was made: ``decisions_of`` has it once.
     """
 
     kind: ReviewKind
@@ -87,6 +88,16 @@ def in_force(reviews: Iterable[Review]) -> list[Review]:
     every = list(reviews)
     withdrawn = {_whose(review): place for place, review in enumerate(every) if review.verdict == "withdrawn"}
     return [review for place, review in enumerate(every) if place > withdrawn.get(_whose(review), -1)]
+
+
+def drawn_later(review: Review, drawn: DrawnBy, propensity: float | None, pool: int | None) -> Review:
+    """The decision of a review, with the probability of a draw that came upon it later; its time stays."""
+    return msgspec.structs.replace(review, drawn=drawn, propensity=propensity, pool=pool)
+
+
+def decisions_of(reviews: Iterable[Review]) -> list[Review]:
+    """What people decided, in order of time, each decision once though a draw came upon it later."""
+    return list({drawn_later(review, "chosen", None, None): review for review in reviews}.values())
 
 
 def withdrawals(reviews: Sequence[Review], reviewer: str, at: datetime, note: str = "") -> tuple[Review, ...]:

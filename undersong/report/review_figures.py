@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
+from datetime import datetime
 
 from undersong.models import LEVELS, Record, Review, in_force
 from undersong.models.finding import SURE
@@ -42,6 +43,11 @@ class ReviewFigure(Record, frozen=True, kw_only=True):
     low: float | None
     high: float | None
     stated: float | None
+
+    @property
+    def reviewed(self) -> int:
+        """How many decisions there are, whether they count or not."""
+        return self.confirmed + self.rejected + self.unsure
 
 
 class ReviewFigures(Record, frozen=True, kw_only=True):
@@ -140,11 +146,14 @@ def _pool(review: Review) -> str:
 def _decisions(reviews: Sequence[Review]) -> list[_Decision]:
     latest: dict[tuple[str, str], Review] = {}
     first: dict[tuple[str, str], Review] = {}  # by which a draw came upon it
+    chosen: set[tuple[str, str, datetime]] = set()  # with the time of the decision
     for review in reviews:
         latest[review.kind, review.id] = review
-        if review.drawn != "chosen" and review.propensity and review.pool:
+        if review.drawn == "chosen":
+            chosen.add((review.kind, review.id, review.at))
+        elif review.propensity and review.pool:
             first.setdefault((review.kind, review.id), review)
-    weights = _weights(first.values())
+    weights = _weights(first.values(), chosen)
     return [
         _Decision(
             review=review,
@@ -162,10 +171,10 @@ def _unit(review: Review) -> tuple[str, bool, str]:
     return _pool(review), whole, (review.rows[0][0] if review.rows else review.id) if whole else review.id
 
 
-def _weights(drawn: Iterable[Review]) -> dict[tuple[str, bool, str], float]:
+def _weights(drawn: Iterable[Review], chosen: Set[tuple[str, str, datetime]]) -> dict[tuple[str, bool, str], float]:
     """The weight of each thing that was drawn: all that came with a conversation have that of their conversation."""
     series: dict[tuple[str, bool], dict[tuple[str, bool, str], tuple[float, int]]] = {}
-    for review in drawn:
+    for review in _in_order_of_draws(drawn, chosen):
         unit = _unit(review)
         series.setdefault(unit[:2], {}).setdefault(unit, (review.propensity or 1.0, review.pool or 1))
     return {
@@ -173,6 +182,21 @@ def _weights(drawn: Iterable[Review]) -> dict[tuple[str, bool, str], float]:
         for draws in series.values()
         for unit, weight in zip(draws, weights_of([*draws.values()]), strict=True)
     }
+
+
+def _in_order_of_draws(drawn: Iterable[Review], chosen: Set[tuple[str, str, datetime]]) -> list[Review]:
+    """Reviews as their draws were made; what was ``chosen`` before was drawn when as many were left as its pool."""
+    ordered, late = list[Review](), list[Review]()
+    for review in drawn:
+        (late if (review.kind, review.id, review.at) in chosen else ordered).append(review)
+    for review in sorted(late, key=lambda one: -(one.pool or 1)):
+        series, left = _unit(review)[:2], review.pool or 1
+        after = (
+            place for place, other in enumerate(ordered)
+            if other.at > review.at and _unit(other)[:2] == series and (other.pool or 1) < left
+        )  # fmt: skip
+        ordered.insert(next(after, len(ordered)), review)
+    return ordered
 
 
 def _disputed(reviews: Iterable[Review]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from undersong.models import Review, encode, in_force
+from undersong.models import Review, decisions_of, encode, in_force
 from undersong.serve.pages import page, site_of
 from undersong.stores.csv_tables import table_text
 
@@ -15,7 +15,7 @@ SHOWN = 200  # decisions on the page
 def decisions(request: Request) -> Response:
     """The latest decision of each thing, the newest first, with what was decided of it before."""
     store = site_of(request).library.store
-    every = list(store.reviews())
+    every = decisions_of(store.reviews())
     of: dict[tuple[str, str], list[Review]] = {}
     for review in every:
         name = review.kind, review.id
@@ -32,13 +32,13 @@ def decisions(request: Request) -> Response:
 
 def decisions_jsonl(request: Request) -> Response:
     """Every review, one a line."""
-    lines = b"".join(encode(review) + b"\n" for review in site_of(request).library.store.reviews())
+    lines = b"".join(encode(review) + b"\n" for review in decisions_of(site_of(request).library.store.reviews()))
     return _file(lines, "application/x-ndjson", "jsonl")
 
 
 def decisions_csv(request: Request) -> Response:
     """Every review, a row each."""
-    text = table_text("reviews", site_of(request).library.store.reviews())
+    text = table_text("reviews", decisions_of(site_of(request).library.store.reviews()))
     return _file(text.encode("utf-8", "replace"), "text/csv; charset=utf-8", "csv")
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from undersong.models import Finding, Record, Review, ReviewKind, ReviewVerdict
+from undersong.models import Finding, Record, Review, ReviewKind, ReviewVerdict, drawn_later
 from undersong.serve.library import Library
 from undersong.serve.problems import missing
 from undersong.serve.review_order import ReviewQueue, draws_until
 from undersong.stores import review_queue
-from undersong.stores.reviewing import CHOSEN, review_of, reviewable, standing, withdraw
+from undersong.stores.reviewing import CHOSEN, ReviewDraw, review_of, reviewable, standing, withdraw
 from undersong.stores.sql.browsing import BrowsingStore
 
 NOTE = 4_000  # characters of a note
@@ -57,14 +57,14 @@ def _stored(store: BrowsingStore, queue: ReviewQueue, decision: Decision) -> Rev
     if not isinstance(item, Finding):
         return review_queue.decide(store, item, decision.verdict, at, **facts)
     places = draws_until(queue, store, item)
-    again = [_drawn_now(store, place.id, place.draw, at) for place in places[:-1]]
+    again = [_drawn_now(store, place.id, place.draw) for place in places[:-1]]
     review = review_of(store, item, decision.verdict, at, draw=places[-1].draw if places else CHOSEN, **facts)
     store.add_reviews([*(each for each in again if each is not None), review])
     return review
 
 
-def _drawn_now(store: BrowsingStore, name: str, draw: msgspec.Struct, at: datetime) -> Review | None:
+def _drawn_now(store: BrowsingStore, name: str, draw: ReviewDraw) -> Review | None:
     """The decision on a finding that somebody chose before the draw came upon it, now with its probability."""
     finding = store.finding(name)
     earlier = standing(store, finding) if finding is not None else None
-    return None if earlier is None else msgspec.structs.replace(earlier.review, at=at, **msgspec.structs.asdict(draw))
+    return None if earlier is None else drawn_later(earlier.review, **msgspec.structs.asdict(draw))

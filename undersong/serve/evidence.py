@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from undersong.core.text import counted
-from undersong.models import Evaluation, Finding, Message, Review, ReviewStanding, TraitScores
-from undersong.patterns.catalog import all_rules
+from undersong.models import Evaluation, Finding, Message, Review, ReviewStanding, TraitScores, decisions_of
 from undersong.patterns.language.compile import PatternRule
 from undersong.report.escape import moment
 from undersong.report.finding_view import RuleWords, why_words
@@ -22,6 +20,15 @@ from undersong.report.opening_sentences import sentences
 from undersong.serve.library import Library
 from undersong.serve.marking import MarkedRun, Span, beginning, marked
 from undersong.serve.neighbours import DecidedNeighbour, decided_neighbours
+from undersong.serve.pattern_words import (
+    any_order,
+    enough_words,
+    found_by,
+    rule_of,
+    rule_paragraphs,
+    stage_names,
+    stage_words,
+)
 from undersong.stores.reviewing import evidence_places, reviews_of, standing
 
 WHOLE = 8  # messages of a conversation that is shown as a whole; of a longer one those around a finding's
@@ -31,8 +38,6 @@ FOLDED = 40  # messages before the first and after the last of a finding that ca
 MOST = 400  # messages of a page; the conversation has the others
 LONGEST_BESIDE = 4_000  # characters of a message that is none of the finding's
 HIGH, LOW = 0.5, 0.3  # scores from and up to which a trait is named
-NAMES, PASSED_OVER = re.compile(r"\b[A-Z][A-Z_0-9]+\b"), re.compile(r"\{-.*?-\}", re.S)  # in the PATTERN of a rule
-FILLERS = frozenset({"ANY", "OTHER", "PERMUTE"})
 INNOCENT = "the best innocent reading: "  # what begins it in the notes of a finding
 
 
@@ -77,6 +82,7 @@ class Evidence:
     finding: Finding
     point: Point
     stages: tuple[Stage, ...]
+    order: str
     blocks: tuple[ContextBlock, ...]
     elsewhere: tuple[ContextTurn, ...]
     missing: int
@@ -143,6 +149,21 @@ class Evidence:
         return f"{moment(first, zone=first.utcoffset() != last.utcoffset())} – {until}"
 
     @property
+    def found_by(self) -> str:
+        """Which of the rules of its pattern found it, or that a reader did."""
+        return found_by(self.finding)
+
+    @property
+    def enough(self) -> str:
+        """What suffices to confirm it."""
+        return enough_words(self.finding, self.home)
+
+    @property
+    def paragraphs(self) -> tuple[str, ...]:
+        """The pattern and its rule in plain words."""
+        return tuple(rule_paragraphs(self.finding))
+
+    @property
     def rests_on(self) -> str:
         """Which of the numbers the confidence rests on."""
         if self.finding.is_read or self.finding.confidence is None:
@@ -160,17 +181,12 @@ class Evidence:
         return f"Is what {who} wrote{whom} consistent with “{self.finding.title}”?"
 
 
-def rule_of(finding: Finding) -> PatternRule | None:
-    """The rule that found it, None where today's rules are others."""
-    return next((rule for rule in all_rules() if rule.hash == finding.rule_hash), None)
-
-
 def evidence_of(library: Library, finding: Finding) -> Evidence:
     """The page of a finding from the store."""
     rule, places = rule_of(finding), evidence_places(finding)
     texts = _texts(library, places)
     words = library.rules().get(finding.rule_hash, RuleWords())
-    shows = stage_words(finding, rule)
+    shows = stage_words(finding)
     turns = {
         place: _own_turn(library, finding, words, shows, name, texts[place])
         for place, name in _stage_names(finding, places)
@@ -179,10 +195,12 @@ def evidence_of(library: Library, finding: Finding) -> Evidence:
     home = finding.conversations[0] if finding.conversations else ""
     reading = library.reading(finding.reading)
     shape = next((each for each in reading.shapes if each.pattern == finding.pattern), None) if reading else None
+    stages = _stages(finding, shows, list(turns.values()))
     return Evidence(
         finding=finding,
         point=finding_point(finding),
-        stages=_stages(finding, rule, shows, list(turns.values())),
+        stages=stages,
+        order=_order_words(finding, stages),
         blocks=_blocks(library, home, {turn.message.id: turn for place, turn in turns.items() if place[0] == home}),
         elsewhere=tuple(turn for place, turn in turns.items() if place[0] != home),
         missing=len(places) - len(turns),
@@ -192,37 +210,28 @@ def evidence_of(library: Library, finding: Finding) -> Evidence:
         certainty=certainty_words(finding),
         outcome=outcome_words(finding),
         standing=standing(library.store, finding),
-        reviews=reviews_of(library.store, finding),
+        reviews=tuple(decisions_of(reviews_of(library.store, finding))),
         neighbours=decided_neighbours(library, finding),
     )
 
 
-def stage_words(finding: Finding, rule: PatternRule | None) -> dict[str, str]:
-    """Stage in lower case → what messages of it do, by the rule itself or by the one that the pattern is named by."""
-    rules = (rule, *(other for other in all_rules() if other.id == finding.pattern))
-    reading = next((one.file.reading for one in rules if one and one.file.reading), None)
-    return {stage.name.lower(): " ".join(stage.shows.split()) for stage in reading.stages} if reading else {}
+def _stages(finding: Finding, shows: Mapping[str, str], turns: Sequence[ContextTurn]) -> tuple[Stage, ...]:
+    """The stages as they come in the conversation, then those that are not seen."""
+    made = [
+        Stage(name, shows.get(name, ""), tuple(turn for turn in turns if turn.stage.lower() == name))
+        for name in stage_names(finding)
+    ]
+    first = {turn.stage.lower(): place for place, turn in reversed([*enumerate(turns)])}
+    return tuple(sorted(made, key=lambda stage: first.get(stage.name, len(turns))))
 
 
-def stage_names(finding: Finding, rule: PatternRule | None) -> tuple[str, ...]:
-    """The stages of the pattern in lower case, in order, whether seen or not, and any other stage of the finding."""
-    own = dict.fromkeys(name.lower() for name, _ in finding.stages)
-    if rule is None or not own:
-        return tuple(own) or ("messages",)
-    if finding.is_read and rule.file.reading:
-        names: Iterable[str] = (stage.name for stage in rule.file.reading.stages)
-    else:
-        names = NAMES.findall(PASSED_OVER.sub("", rule.file.pattern or ""))
-    return tuple(dict.fromkeys(name.lower() for name in (*names, *own) if name.upper() not in FILLERS or name in own))
-
-
-def _stages(
-    finding: Finding, rule: PatternRule | None, shows: Mapping[str, str], turns: Sequence[ContextTurn]
-) -> tuple[Stage, ...]:
-    names = stage_names(finding, rule)
-    return tuple(
-        Stage(name, shows.get(name, ""), tuple(turn for turn in turns if turn.stage.lower() == name)) for name in names
-    )
+def _order_words(finding: Finding, stages: Sequence[Stage]) -> str:
+    """The order of the pattern, where the conversation has another; "" where it is the same, or does not matter."""
+    seen = {stage.name for stage in stages if stage.turns}
+    pattern = [name for name in stage_names(finding) if name in seen]
+    if any_order(finding) or pattern == [stage.name for stage in stages if stage.turns]:
+        return ""
+    return f"The pattern has them in another order: {', '.join(pattern).replace('_', ' ')}."
 
 
 def _innocent(notes: Sequence[str]) -> str:

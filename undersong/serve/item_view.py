@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from undersong.models import Lead, LedgerClaim, Message, Review, ReviewKind, ReviewStanding
+from undersong.models import Lead, LedgerClaim, Message, Review, ReviewKind, ReviewStanding, decisions_of
 from undersong.report.claims_view import WORDS
 from undersong.report.opening_phrases import name_of
 from undersong.serve.library import Library
@@ -50,7 +50,7 @@ def item_view(library: Library, item: Lead | LedgerClaim) -> ItemView:
     return ItemView(
         kind=kind, id=name, title=title, sentence=item.reason, question=question, facts=facts,
         turns=tuple(_turns(library, item, places[:MOST])), more=len(places[MOST:]),
-        standing=standing(library.store, item), reviews=reviews_of(library.store, item),
+        standing=standing(library.store, item), reviews=tuple(decisions_of(reviews_of(library.store, item))),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from undersong.report.render.pages import TEMPLATES as REPORT_TEMPLATES
 from undersong.report.render.pages import own_text
 from undersong.report.render.template_cache import TemplateCache
 from undersong.report.sureness import short_sure_words, sure_words
+from undersong.serve.pattern_words import found_by
 
 HERE = Path(__file__).parent
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
@@ -66,6 +67,7 @@ def environment() -> jinja2.Environment:
         address, counted, escape.own_name, escape.period, mechanism_name, short_sure_words, static_address, sure_words,
         json_text,
     )  # fmt: skip
+    made.globals |= {"found_by": found_by}
     made.globals |= {function.__name__: function for function in functions}
     made.globals |= {"levels": LEVELS, "sections": SECTIONS, "negative_traits": NEGATIVE_TRAITS, "claim_words": WORDS}
     made.globals |= {"point_states": sentences().states}

@@ -15,7 +15,17 @@ from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
-from undersong.models import DrawnBy, Finding, LedgerClaim, Review, ReviewKind, ReviewStanding, ReviewVerdict, in_force
+from undersong.models import (
+    DrawnBy,
+    Finding,
+    LedgerClaim,
+    Review,
+    ReviewKind,
+    ReviewStanding,
+    ReviewVerdict,
+    drawn_later,
+    in_force,
+)
 from undersong.models.verdict import AGAINST
 from undersong.patterns.leads import shown_leads
 from undersong.stores.conversation_order import OrderedFinding, conversation_places
@@ -132,8 +142,8 @@ def decide(
     """Store what a person decided, and return the review.
 
     Where it is next in the queue it counts as drawn, and so does what the draw came upon before it and a person had
-    chosen to review already: of that the same decision is stored again, with its probability. ``facts`` are further
-    arguments of ``review_of``.
+    chosen to review already: of that the same decision, at its own time, is stored again with its probability.
+    ``facts`` are further arguments of ``review_of``.
     """
     name, before = kind_and_id(item), list[Review]()
     for candidate, draw in queue(store, pool_of(item), seed, order):
@@ -144,7 +154,7 @@ def decide(
         if not candidate.answered:
             break
         earlier = cast("ReviewStanding", candidate.standing).review
-        before.append(msgspec.structs.replace(earlier, at=at, **msgspec.structs.asdict(draw)))
+        before.append(drawn_later(earlier, **msgspec.structs.asdict(draw)))
     review = review_of(store, item, verdict, at, **facts)
     store.add_review(review)
     return review
