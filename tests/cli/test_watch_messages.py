@@ -135,3 +135,37 @@ def test_a_broken_first_line_is_told_and_the_rest_is_read(undersong: Undersong, 
     ran = undersong("watch", str(messages), "--no-follow", "--judge", "reader", "--store", "here.db", *RULE)
     assert (ran.code, printed_findings(ran.out)) == (0, [("m0", "m1", "m2", "m3")])
     assert "record: messages.jsonl:1: line is not valid JSON" in ran.err
+
+
+PARTS = {  # the first and the second part of a thread, each its own file, as (id, minute of its time, None: without)
+    "the second is later": ([("a1", 1), ("a2", 2), ("a3", 3)], [("b1", 4), ("b2", 5)]),
+    "the second has what was missing": ([("a1", 1), ("a2", 5), ("a3", 9)], [("b1", 2), ("b2", 6)]),
+    "the second comes first": ([("a1", 7), ("a2", 8)], [("b1", 1), ("b2", 2), ("b3", 3)]),
+    "no times": ([("b1", None), ("b2", None)], [("a1", None), ("a2", None), ("a3", None)]),
+    "some times": ([("a1", 1), ("a2", None)], [("b1", 2), ("b2", None)]),
+    "one moment": ([("b1", 1), ("b2", 1)], [("a1", 1), ("a2", 1)]),
+    "what was there again": ([("a1", 1), ("a2", 2)], [("a1", 1), ("a2", 2), ("b1", 3)]),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_parts_of_a_thread_in_two_files_are_in_the_order_of_an_audit_of_both(
+    undersong: Undersong, messages: Path, name: str
+) -> None:
+    del messages
+    both = []
+    for number, part in enumerate(PARTS[name]):
+        lines = [line(0, PLAIN, id=one, time=minute and f"2026-03-01T10:0{minute}:00Z") for one, minute in part]
+        both += [text for text in lines if text not in both]
+        path = Path(f"day{number}.jsonl")
+        path.write_text("".join(lines))
+        for _ in range(2):  # the second time nothing is new
+            watched = undersong("watch", str(path), "--no-follow", "--judge", "reader", "--store", "live.db", *RULE)
+            assert watched.code == 0, watched.err
+    Path("all.jsonl").write_text("".join(both))
+    undersong("audit", "all.jsonl", "--judge", "reader", "--store", "batch.db")
+    orders = []
+    for store_name in ("live.db", "batch.db"):
+        with SQLiteStore(Path(store_name), read_only=True) as store:
+            orders.append([(m.position, m.id) for m in store.conversation("t")[0].messages])
+    assert orders[0] == orders[1]

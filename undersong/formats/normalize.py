@@ -152,6 +152,11 @@ def _ordered(messages: list[Message], files: int) -> list[Message]:
     if placed and not (timed and files > 1):
         in_file = _arrivals(messages) if files > 1 else {}
         return sorted(messages, key=lambda message: (in_file.get(_file(message), 0), message.position))
+    return in_order_of_time(messages)
+
+
+def in_order_of_time(messages: Sequence[Message]) -> list[Message]:
+    """By time, one without a time behind the one before it; those of one moment stay as they are."""
     times, time = [], next((message.time for message in messages if message.time), _EPOCH)
     for message in messages:
         time = message.time or time

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from undersong.errors import JudgeError
-from undersong.formats.normalize import common_offset, normalize_messages
+from undersong.formats.normalize import common_offset, in_order_of_time, normalize_messages
 from undersong.judges.context import EarlierMessages
 from undersong.judges.protocol import Judge, Question
 from undersong.judges.stance import with_stance
@@ -99,6 +99,39 @@ class ConversationState:
     def agents(self) -> set[str]:
         """Who speaks in it."""
         return {message.agent for message in self.conversation.messages}
+
+    def placed(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages at their places: at the end where they have none, among those of other files by time.
+
+        Each file counts from 0. Where a message has the place of another one, all of them are ordered by time, those of
+        one moment, or all where nothing has a time, as they came.
+        """
+        by_id, last = self.messages_by_id, max((each.position for each in self.messages_by_id.values()), default=-1)
+        several = len({_file(each) for each in (*by_id.values(), *messages)} - {""}) > 1
+        result, places = list[Message](), {name: each.position for name, each in by_id.items()}
+        for message in messages:
+            position = message.position
+            if position < 0 or (several and message.id in by_id and _file(message)):
+                last, position = (last, places[message.id]) if message.id in places else (last + 1, last + 1)
+            places[message.id] = position
+            result.append(
+                message if position == message.position else msgspec.structs.replace(message, position=position)
+            )
+        names = {each.id for each in result if _file(each)}
+        untouched = {each.position for name, each in by_id.items() if name not in names}
+        return self._merged(result) if any(places[name] in untouched for name in names) else result
+
+    def _merged(self, messages: list[Message]) -> list[Message]:
+        """These and those that are there, ordered and counted anew."""
+        newer = {each.id: each for each in messages}
+        there = sorted(self.messages_by_id.values(), key=lambda message: (message.position, message.id))
+        every = [newer.get(each.id, each) for each in there]
+        every += [each for name, each in newer.items() if name not in self.messages_by_id]
+        places = {message.id: place for place, message in enumerate(in_order_of_time(every))}
+        moved = {each.id: msgspec.structs.replace(each, position=places[each.id]) for each in there}
+        self.messages_by_id |= {name: each for name, each in moved.items() if name not in newer}
+        self.is_due = True
+        return [msgspec.structs.replace(each, position=places[each.id]) for each in messages]
 
     def add(self, message: Message) -> bool:
         """Take a message, or a newer version of one; whether anything is new."""
@@ -289,6 +322,11 @@ class ConversationState:
         for pending in (self.changed, self.detached, self.former_agents, self._new_ids):
             pending.clear()
         self.is_due, self.has_new_head = bool(self.failures), False
+
+
+def _file(message: Message) -> str:
+    """The file that brought it; "" where a program did."""
+    return message.source_ref.file if message.source_ref else ""
 
 
 def _as_stored(message: Message) -> Message:

@@ -109,7 +109,7 @@ class MonitorState:
         touched = {name: self.conversation(name) for name in names}
         for head in heads:
             touched[head.id].begin(head)
-        messages = [self._placed(message) for message in messages]
+        messages = self._placed(messages)
         new = [touched[message.conversation].add(message) for message in messages]
         touched = {name: state for name, state in touched.items() if state.is_due}
         for state in touched.values():
@@ -156,16 +156,20 @@ class MonitorState:
         changes = self._with_outcomes(self.agents.finish(agents, settle=settle), ())
         return self._store_update(changes, Update(judge_hash=self._judge.hash), versions)
 
-    def _placed(self, message: Message) -> Message:
-        """The message without what the store was told to forget, at the end where it has no place."""
-        state = self._conversations[message.conversation]
-        single = msgspec.structs.replace(state.conversation, messages=(message,))
-        message = self._forgotten.without(single).messages[0]
-        if message.position >= 0:
-            return message
-        earlier = state.messages_by_id.get(message.id)
-        last = max((each.position for each in state.messages_by_id.values()), default=-1)
-        return msgspec.structs.replace(message, position=last + 1 if earlier is None else earlier.position)
+    def _placed(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages without what the store was told to forget, each at its place in its conversation."""
+        by_name: dict[str, list[int]] = {}
+        placed = []
+        for number, message in enumerate(messages):
+            state = self._conversations[message.conversation]
+            single = msgspec.structs.replace(state.conversation, messages=(message,))
+            placed.append(self._forgotten.without(single).messages[0])
+            by_name.setdefault(message.conversation, []).append(number)
+        for name, numbers in by_name.items():
+            moved = self._conversations[name].placed([placed[number] for number in numbers])
+            for number, message in zip(numbers, moved, strict=True):
+                placed[number] = message
+        return placed
 
     def _look_back(self, touched: dict[str, ConversationState]) -> dict[str, ConversationState]:
         """The conversations in which a flag of these calls for other messages than before."""
