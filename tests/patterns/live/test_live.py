@@ -15,6 +15,7 @@ from undersong.patterns.catalog import all_rules, load_rules, named
 from undersong.patterns.detect import detect
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live import Changes, LiveDetector
+from undersong.patterns.live.detector import FEW
 from undersong.patterns.tools.rule_tests import table
 
 RULES = all_rules()
@@ -29,9 +30,11 @@ def take_over(reported: dict[str, Finding], changes: Changes) -> None:
     reported |= {finding.finding_id: finding for finding in changes.findings}
 
 
-def agree(chosen: Sequence[PatternRule], arrivals: Sequence[Row], parts: Sequence[Sequence[Row]]) -> bool:
+def agree(
+    chosen: Sequence[PatternRule], arrivals: Sequence[Row], parts: Sequence[Sequence[Row]], few: int = FEW
+) -> bool:
     """After every part live, the reader of live's changes and the reference matcher say the same; False: it gave up."""
-    live, reported, count = LiveDetector(chosen, steps=STEPS), dict[str, Finding](), 0
+    live, reported, count = LiveDetector(chosen, steps=STEPS, few=few), dict[str, Finding](), 0
     for part in parts:
         take_over(reported, live.extend(part))
         count += len(part)
@@ -53,13 +56,12 @@ def _without_balance(findings: dict[str, Finding]) -> dict[str, Finding]:
 
 @pytest.mark.parametrize("few", [0, 100])  # rows up to which live asks the reference, too: none, or all
 @pytest.mark.parametrize("kind", worlds.ARRIVALS)
-def test_after_every_prefix_live_is_the_reference_on_it(kind: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("undersong.patterns.live.detector.FEW", few)
+def test_after_every_prefix_live_is_the_reference_on_it(kind: str, few: int) -> None:
     for case in range(13):  # a twentieth of what ``bench.live`` does
         chance = Random(f"{kind}:{few}:{case}")
         chosen = [worlds.some_rule(chance)]
         arrivals, parts = worlds.arrivals(chance, kind)
-        agree(chosen, arrivals, parts)
+        agree(chosen, arrivals, parts, few)
 
 
 @pytest.mark.parametrize("missing", [(0.3,), (0.6,), (0.0, 0.6)])

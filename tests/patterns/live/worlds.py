@@ -42,6 +42,11 @@ EXTENTS = (
 )
 FUNCTIONS = ("mean", "std", "min", "max", "sum", "slope", "delta", "rank", "count_distinct")
 CLAUSES = ("", ", lag 1", ", where compassion > 0.3", ", over agent", ", over others", ", over others, lag 1")
+AGENT_SUMS = (  # the least of the values have more digits than the engine sums exactly
+    ("mean", "manipulation"), ("sum", "manipulation - compassion / 3"), ("count", "manipulation > 0.4"),
+    ("count", "compassion - manipulation > -9"), ("mean", "manipulation"), ("sum", "manipulation / 999999"),
+)  # fmt: skip
+OF_AGENT = (", over agent", ", over agent", ", over agent, at least 2", ", where compassion > 0.3, over agent")
 STRENGTHS = (
     "mean(A.manipulation)", "clip(count(MATCH) / 5)", "last(MATCH.compassion)", "slope(MATCH.manipulation)",
     "clip(count(A) / 4 - count(ANY) / 10)", "std(MATCH.manipulation)",
@@ -175,6 +180,9 @@ def _clauses(chance: Random, columns: list[str]) -> dict[str, Any]:
 
 
 def _window(chance: Random) -> str:
+    if chance.random() < 0.25:
+        function, value = chance.choice(AGENT_SUMS)
+        return f"{function}({value}, so far{chance.choice(OF_AGENT)})"
     function = chance.choice((*FUNCTIONS, "count", "ewma", "mean"))
     extent = "last 3" if function == "ewma" else chance.choice(EXTENTS)
     value = "manipulation > 0.4" if function == "count" else "manipulation"

@@ -9,7 +9,7 @@ from weakref import ref
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.language.expressions import Field, Node
+from undersong.patterns.language.expressions import Field, Node, Window
 from undersong.patterns.language.fields import Kind
 from undersong.patterns.reference.partitions import Entry
 from undersong.patterns.vectorized.earlier import ChangedSequences
@@ -53,11 +53,15 @@ Made: TypeAlias = Callable[[RowSource], npt.NDArray[Any]]  # the array of a sour
 
 
 class GrowingColumns:
-    """The fields of the rows of one timeline; ``codes`` number the texts of all that are searched together."""
+    """The fields of the rows of one timeline; ``codes`` number the texts of all that are searched together.
 
-    def __init__(self, codes: dict[str, int]) -> None:
+    ``sums`` are those of ``AgentSums`` at each row.
+    """
+
+    def __init__(self, codes: dict[str, int], windows: int = 0) -> None:
         self.entries: list[Entry] = []
         self.codes = codes
+        self.sums = GrowingArray(np.float64, windows)
         self._times, self._read = GrowingArray(np.int64), GrowingArray(np.bool_)
         self._fields: dict[Field, tuple[Made, GrowingArray]] = {}
         self._conditions: dict[Any, GrowingArray] = {}
@@ -126,15 +130,15 @@ class GrowingColumns:
 
 
 class JoinedColumns:
-    """The columns of several timelines, one after the other."""
+    """The columns of several timelines, one after the other, each from its row of ``firsts`` on."""
 
-    def __init__(self, parts: Sequence[GrowingColumns], codes: Mapping[str, int]) -> None:
-        self._parts, self._codes = parts, codes
+    def __init__(self, parts: Sequence[GrowingColumns], codes: Mapping[str, int], firsts: Sequence[int]) -> None:
+        self._parts, self._codes, self._firsts = parts, codes, firsts
 
     @property
     def size(self) -> int:
         """How many rows."""
-        return sum(len(part.entries) for part in self._parts)
+        return sum(len(part.entries) for part in self._parts) - sum(self._firsts)
 
     @property
     def codes(self) -> Mapping[str, int]:
@@ -161,29 +165,52 @@ class JoinedColumns:
         arrays = [
             part.field(key, made) if isinstance(key, Field) else part.condition(key, made) for part in self._parts
         ]
-        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+        return joined_from(arrays, self._firsts)
 
 
-def joined_table(parts: Sequence[GrowingColumns], timed: Sequence[bool]) -> RowTable:
-    """The table of some timelines; ``timed`` says of each whether it has times."""
+def joined_from(arrays: Sequence[npt.NDArray[Any]], firsts: Sequence[int]) -> npt.NDArray[Any]:
+    """Some arrays as one, of each what is there from a place on."""
+    cut = [array[first:] if first else array for array, first in zip(arrays, firsts, strict=True)]
+    return cut[0] if len(cut) == 1 else np.concatenate(cut)
+
+
+def joined_table(
+    parts: Sequence[GrowingColumns],
+    timed: Sequence[bool],
+    firsts: Sequence[int],
+    windows: Callable[[Window], int | None],
+) -> RowTable:
+    """The table of some timelines, each from its row of ``firsts`` on; ``timed`` says of each whether it has times.
+
+    ``windows`` gives the number of one that their sums hold, None for another one.
+    """
+
+    def values(window: Window) -> F | None:
+        number = windows(window)
+        return None if number is None else joined_from([part.sums.values[number] for part in parts], firsts)
+
+    sizes = [len(part.entries) - first for part, first in zip(parts, firsts, strict=True)]
     return RowTable(
-        JoinedColumns(parts, parts[0].codes),
+        JoinedColumns(parts, parts[0].codes, firsts),
         None,
-        np.concatenate([[0], np.cumsum([len(part.entries) for part in parts])]).astype(np.int64),
-        np.concatenate([part.times for part in parts]),
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        joined_from([part.times for part in parts], firsts),
         np.array(timed, dtype=np.bool_),
-        np.concatenate([part.read for part in parts]),
+        joined_from([part.read for part in parts], firsts),
+        values,
     )
 
 
-def changed_sequences(parts: Sequence[GrowingColumns], targets: Sequence[Collection[str] | None]) -> ChangedSequences:
+def changed_sequences(
+    parts: Sequence[GrowingColumns], targets: Sequence[Collection[str] | None], firsts: Sequence[int]
+) -> ChangedSequences:
     """The sequences towards ``targets``, one collection for each timeline; None: all of its sequences."""
-    rows = np.ones(sum(len(part.entries) for part in parts), dtype=np.bool_)
+    rows = np.ones(sum(len(part.entries) for part in parts) - sum(firsts), dtype=np.bool_)
     first = 0
-    for part, toward in zip(parts, targets, strict=True):
-        last = first + len(part.entries)
+    for part, toward, cut in zip(parts, targets, firsts, strict=True):
+        last = first + len(part.entries) - cut
         if toward is not None:
-            codes = part.text("target")
+            codes = part.text("target")[cut:]
             rows[first:last] = np.logical_or.reduce([codes == code for code in (UNKNOWN, *map(part.codes.get, toward))])
         first = last
     return ChangedSequences(rows, np.array([toward is None for toward in targets], dtype=np.bool_))

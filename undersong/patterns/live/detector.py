@@ -12,11 +12,12 @@ import numpy as np
 from undersong.models import Finding, Row, RuleOutcome
 from undersong.patterns.detect import detect, indicators_named
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.expressions import Window
 from undersong.patterns.language.fields import DOWNSTREAM
 from undersong.patterns.language.inputs import NEVER_MISSING, available_inputs, gives, lacking
 from undersong.patterns.live.candidates import every_match
 from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_between, joined, ordered
-from undersong.patterns.live.columns import changed_sequences, joined_table
+from undersong.patterns.live.columns import changed_sequences, joined_from, joined_table
 from undersong.patterns.live.end_filter import EndConditions
 from undersong.patterns.live.row_log import RowKey, RowLog, TimelineChange, TimelineKey
 from undersong.patterns.live.senders import Senders
@@ -27,9 +28,10 @@ from undersong.patterns.reference.search import Match
 from undersong.patterns.set_indicators import asked_of_findings, not_set, sets_of, shapes_for
 from undersong.patterns.significance.confidence import with_confidence
 from undersong.patterns.vectorized.earlier import EarlierResults
+from undersong.patterns.vectorized.layout import RowTable
 from undersong.patterns.vectorized.path_cache import PathCache
 from undersong.patterns.vectorized.row_source import RowSource, TimelineSearch
-from undersong.patterns.vectorized.vector_logic import Masks
+from undersong.patterns.vectorized.vector_logic import Masks, Vectors
 from undersong.rows.corpus_scales import absolute_rows
 
 Toward: TypeAlias = Mapping[TimelineKey, Collection[str] | None]  # the targets of the sequences that changed; None: all
@@ -42,14 +44,19 @@ class LiveDetector:
     New rows re-run the rules that they can change over the history of their agent, rules over several agents over those
     of the agents who addressed it. One of these that also asks for what findings set is not applicable. ``given_by``
     names what the judge fills, as in ``detect``: a rule has no findings until each of its inputs has been seen in some
-    read row. ``steps`` bounds the work of a rule on one sequence.
+    read row. ``steps`` bounds the work of a rule on one sequence. Up to ``few`` rows are left to the reference.
     """
 
     def __init__(
-        self, rules: Sequence[PatternRule], *, given_by: Collection[str] | None = None, steps: int = STEPS
+        self,
+        rules: Sequence[PatternRule],
+        *,
+        given_by: Collection[str] | None = None,
+        steps: int = STEPS,
+        few: int = FEW,
     ) -> None:
         self.rules = tuple(rules)
-        self.given_by, self.steps = given_by, steps
+        self.given_by, self.steps, self.few = given_by, steps, few
         self._rules = (*self.rules, *shapes_for(self.rules))  # the latter run unreported
         self._searched = tuple(map(every_match, self._rules))
         self._asking = frozenset(number for number, rule in enumerate(self._rules) if asked_of_findings(rule))
@@ -199,13 +206,21 @@ class LiveDetector:
         self, taken: Mapping[TimelineKey, Sequence[tuple[RowKey, Row, int | None]]]
     ) -> dict[TimelineKey, Set[int]]:
         """Let each timeline take rows; the rules to run on it. What rows say alone is asked of all at once."""
+        if not taken:
+            return {}
         rows = [row for own in taken.values() for _, row, _ in own]
-        masks, self._source = self._conditions.masks(rows), RowSource(rows, self._codes)
+        self._source = RowSource(rows, self._codes)
+        vectors, table = Vectors(self._source), _table_of(self._source, taken.values())
+        before = [self.timelines[line].totals for line in taken]
+        sums = self._conditions.sums.take(vectors, table.read, table.bounds, before)
+        table.windows = lambda window: sums.values[self._conditions.sums.numbers[window]]
+        masks = self._conditions.masks(rows, table, vectors, sums)
         due: dict[TimelineKey, Set[int]] = {}
         first = 0
-        for line, own in taken.items():
+        for number, (line, own) in enumerate(taken.items()):
             last, timeline = first + len(own), self.timelines[line]
-            entries = timeline.append(own, self._source, first)
+            here = sums.values[:, first:last], sums.totals[:, :, number]
+            entries = timeline.append(own, self._source, first, *here)
             for senders in self._senders.values():
                 senders.append(line, entries)
             due[line] = timeline.due(masks.part(first, last)) - self._several
@@ -250,7 +265,7 @@ class LiveDetector:
     def _run_together(
         self, timelines: Mapping[TimelineKey, LiveTimeline], numbers: Sequence[int], toward: Toward
     ) -> None:
-        search = self._search(timelines, toward, marked=not self._asking.isdisjoint(numbers))
+        search = self._search(timelines, numbers, toward)
         for number in numbers:
             matches: dict[TimelineKey, list[Match]] = {line: [] for line in timelines}
             for match in search.search(self._searched[number]).matches:
@@ -272,20 +287,35 @@ class LiveDetector:
         matches = () if sequence is None else TimelineSearch([sequence], steps=self.steps).search(rule).matches
         own.take(number, matches)
 
-    def _search(self, timelines: Mapping[TimelineKey, LiveTimeline], toward: Toward, *, marked: bool) -> TimelineSearch:
+    def _search(
+        self, timelines: Mapping[TimelineKey, LiveTimeline], numbers: Sequence[int], toward: Toward
+    ) -> TimelineSearch:
+        marked = not self._asking.isdisjoint(numbers)
         columns = [timeline.seen(marked=marked) for timeline in timelines.values()]
         whole = [timeline.timeline(marked=marked) for timeline in timelines.values()]
-        if sum(len(seen.entries) for seen in columns) <= FEW:
-            return TimelineSearch(whole, steps=self.steps, few=FEW)
+        if sum(len(seen.entries) for seen in columns) <= self.few:
+            return TimelineSearch(whole, steps=self.steps, few=self.few)
+
+        lines = [*timelines.values()]
+        narrowed = not marked and all(each.narrowed(number) for number in numbers for each in lines)
+        cut = narrowed and all(map(self._conditions.cut, numbers))
+        firsts = [min(map(each.begin, numbers)) if cut else 0 for each in lines]
 
         def bits(rule: PatternRule) -> Masks:
             number = self._numbers[rule.hash]
-            return np.concatenate([timeline.bits(number) for timeline in timelines.values()])
+            return joined_from([each.bits(number) for each in lines], firsts)
 
         targets = [toward.get(line) for line in timelines]
-        earlier = EarlierResults(self._paths, None if marked else bits, partial(changed_sequences, columns, targets))
-        table = joined_table(columns, [each.timed for each in whole])
+        changed = partial(changed_sequences, columns, targets, firsts)
+        earlier = EarlierResults(self._paths, None if marked else bits, changed, narrowed, firsts)
+        sums = (lambda _window: None) if marked else partial(self._summed, lines)
+        table = joined_table(columns, [each.timed for each in whole], firsts, sums)
         return TimelineSearch(whole, steps=self.steps, table=table, earlier=earlier)
+
+    def _summed(self, timelines: Sequence[LiveTimeline], window: Window) -> int | None:
+        """The number of a window among the sums of some timelines; None where these do not hold it."""
+        number = self._conditions.sums.numbers.get(window)
+        return None if number is None or any(np.isnan(each.totals[0, number]) for each in timelines) else number
 
     def _report(self, timeline: LiveTimeline, *, late: bool, final: bool = False) -> Changes:
         """Compare what holds with what was reported."""
@@ -340,6 +370,20 @@ class LiveDetector:
         has = self._has - {DOWNSTREAM} if index in self._beyond else self._has
         reason = lacking(rule, has, self.given_by, any_read=self._read > 0, ranks=self._ranked > 0)
         return reason or (not_set(rule, self._set_here) if index in self._asking else "")
+
+
+def _table_of(source: RowSource, taken: Iterable[Sequence[tuple[RowKey, Row, int | None]]]) -> RowTable:
+    """The rows that timelines take together."""
+    taken = [*taken]
+    times = [time for own in taken for _, _, time in own]
+    return RowTable(
+        source,
+        None,
+        np.concatenate([[0], np.cumsum([len(own) for own in taken])]).astype(np.int64),
+        np.array([time or 0 for time in times], dtype=np.int64),
+        np.array([bool(own) and own[0][2] is not None for own in taken], dtype=np.bool_),
+        np.array([row.state == "scored" for own in taken for _, row, _ in own], dtype=np.bool_),
+    )
 
 
 def _targets(rows: Iterable[Row]) -> frozenset[str] | None:

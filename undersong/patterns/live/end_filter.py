@@ -11,15 +11,18 @@ import numpy.typing as npt
 
 from undersong.models import Row
 from undersong.patterns.language.compile import PatternRule
+from undersong.patterns.language.expressions import Field, Member, Node, Window, walk
 from undersong.patterns.language.fields import Context, row_leaf
 from undersong.patterns.language.logic import Evaluate, compile_tree
 from undersong.patterns.language.row_pattern import at_end
+from undersong.patterns.live.agent_sums import AgentSums, SumsSoFar, summed_so_far
 from undersong.patterns.live.columns import GrowingArray, GrowingColumns
 from undersong.patterns.set_indicators import asked_of_findings
 from undersong.patterns.vectorized.backward_steps import BackwardSteps
+from undersong.patterns.vectorized.environments import RuleVectors, TableVectors
 from undersong.patterns.vectorized.exact_sum import I, NotVectorizable
-from undersong.patterns.vectorized.row_source import RowSource
-from undersong.patterns.vectorized.rule_plan import plan
+from undersong.patterns.vectorized.layout import RowTable
+from undersong.patterns.vectorized.rule_plan import VectorPlan, every_tree, plan
 from undersong.patterns.vectorized.start_filter import MatchRequirements, nfa_of
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Masks, Vectors, mask_type
 
@@ -34,7 +37,8 @@ class _EndConditions(NamedTuple):
     ``always``: a row of any kind can change what matches (``$``). ``asks``: findings set indicators that it asks for on
     earlier rows, so that these say nothing here. ``rows`` are what a row alone must say to fit each
     variable, None for anything. ``back`` says how far back a match begins. ``whole``: a row that fits no variable can
-    begin a match, or the rule ignores rows, so that places say nothing.
+    begin a match, or the rule ignores rows, so that places say nothing. ``cut``: what the rule says of rows does not
+    depend on any before them but through sums over all of the agent's.
     """
 
     rows: tuple[Evaluate | None, ...]
@@ -45,6 +49,7 @@ class _EndConditions(NamedTuple):
     requirements: MatchRequirements
     back: BackwardSteps
     whole: bool
+    cut: bool
 
 
 @lru_cache(maxsize=256)
@@ -60,18 +65,31 @@ def _end_conditions(rule: PatternRule) -> _EndConditions:
     rows = tuple(None if tree is None else compile_tree(tree, row_leaf) for tree in trees)
     whole = rule.trees.where is not None or any(way < 0 or not nfa.wanted[way] for way in nfa.first)
     back, requirements = BackwardSteps(rule.program), plan(rule).requirements
-    return _EndConditions(rows, 0 if 0 in masks else last, wanted, always, asks, requirements, back, whole)
+    cut = not whole and not plan(rule).anchored and all(map(_of_rows_and_sums, every_tree(rule)))
+    return _EndConditions(rows, 0 if 0 in masks else last, wanted, always, asks, requirements, back, whole, cut)
+
+
+def _of_rows_and_sums(tree: Node) -> bool:
+    parts = [*walk(tree)]
+    windows = (part for part in parts if isinstance(part, Window))
+    return all(map(summed_so_far, windows)) and not any(
+        isinstance(part, Field | Member) and part.name == "gap_hours" for part in parts
+    )
 
 
 class RowMasks(NamedTuple):
-    """Of each rule and row the bits of the variables that the row fits on its own; ``inside``: the rule sees it."""
+    """Of each rule and row the bits of the variables that the row fits on its own; ``inside``: the rule sees it.
+
+    ``narrowed``: the bits say what sums over the agent's rows before it rule out, too.
+    """
 
     bits: npt.NDArray[np.unsignedinteger]
     inside: B
+    narrowed: B
 
     def part(self, first: int, last: int) -> RowMasks:
         """The masks of some of the rows."""
-        return RowMasks(self.bits[:, first:last], self.inside[:, first:last])
+        return RowMasks(self.bits[:, first:last], self.inside[:, first:last], self.narrowed[:, first:last])
 
 
 class EndConditions:
@@ -86,17 +104,44 @@ class EndConditions:
         self.anything = self.last == 0
         self.always = np.array([each.always for each in own], dtype=np.bool_)
         self.asks = np.array([each.asks for each in own], dtype=np.bool_) & ~self.always
+        self.sums = AgentSums(self.rules)
+        self._windows = [None if each.asks else self.sums.of(rule) for rule, each in zip(rules, own, strict=True)]
 
-    def masks(self, rows: Sequence[Row]) -> RowMasks:
-        """What each rule sees in rows, one by one."""
-        vectors = Vectors(RowSource(rows)) if len(rows) >= TOGETHER else None
+    def cut(self, number: int) -> bool:
+        """Whether a rule, where its bits are ``narrowed``, needs no rows before the first that a match may hold."""
+        return _end_conditions(self.rules[number]).cut and self._windows[number] is not None
+
+    def masks(self, rows: Sequence[Row], table: RowTable, vectors: Vectors, sums: SumsSoFar) -> RowMasks:
+        """What each rule sees in rows, one by one; ``table`` has them timeline by timeline, with the ``sums`` there."""
+        masks = self._alone(rows, vectors if len(rows) >= TOGETHER else None)
+        shared = TableVectors(table, vectors)
+        for number, windows in enumerate(self._windows):
+            if windows is not None:
+                masks.narrowed[number] = sums.fits[windows].all(axis=0)
+                _narrow(plan(self.rules[number]), masks.bits[number], masks.narrowed[number], shared)
+        return masks
+
+    def _alone(self, rows: Sequence[Row], vectors: Vectors | None) -> RowMasks:
         bits = np.zeros((len(self.rules), len(rows)), dtype=self.kind)
         inside = np.zeros(bits.shape, dtype=np.bool_)
         for number, rule in enumerate(self.rules if rows else ()):
             own = None if vectors is None else _of_arrays(rule, rows, vectors)
             bits[number], inside[number] = zip(*_one_by_one(rule, rows), strict=True) if own is None else own
         bits[~inside] = 0
-        return RowMasks(bits, inside)
+        return RowMasks(bits, inside, np.zeros(bits.shape, dtype=np.bool_))
+
+
+def _narrow(plan: VectorPlan, bits: Masks, narrowed: B, table: TableVectors) -> None:
+    """Take away the bits that the agent's rows rule out, where these are ``narrowed``; none are where it is unknown."""
+    if not bits.any():
+        return
+    vectors, kind = RuleVectors(table, plan.levels), bits.dtype.type
+    try:
+        for index, condition in enumerate(plan.conditions):
+            if condition.before is not None:
+                bits[narrowed & ~vectors.holds(condition.before)] &= ~kind(1 << index)
+    except (NotVectorizable, FloatingPointError):
+        narrowed[:] = False
 
 
 def _of_arrays(rule: PatternRule, rows: Sequence[Row], vectors: Vectors) -> tuple[Masks, B] | None:
@@ -128,11 +173,15 @@ class MatchEndFilter:
         self._conditions = conditions
         rules = len(conditions.rules)
         self._bits, self._inside = GrowingArray(conditions.kind, rules), GrowingArray(np.bool_, rules)
-        self._seen = np.zeros(rules, dtype=conditions.kind)
+        self._seen, self._narrowed = np.zeros(rules, dtype=conditions.kind), np.ones(rules, dtype=np.bool_)
 
     def bits(self, number: int) -> Masks:
         """Of each row the bits of the variables of a rule that it fits on its own; none where the rule ignores it."""
         return self._bits.values[number]  # type: ignore[no-any-return]
+
+    def narrowed(self, number: int) -> bool:
+        """Whether these bits say what sums over the agent's rows before each row rule out, too."""
+        return bool(self._narrowed[number])
 
     def append(self, rows: GrowingColumns, masks: RowMasks) -> dict[int, int]:
         """Take the last of the timeline's rows, by their ``masks``; the rules whose matches they can change.
@@ -142,6 +191,7 @@ class MatchEndFilter:
         first, asked = self._bits.size, self._conditions
         self._bits.append(masks.bits)
         self._inside.append(masks.inside)
+        self._narrowed &= masks.narrowed.all(axis=1)
         self._seen |= np.bitwise_or.reduce(masks.bits, axis=1)
         closing = masks.inside & (asked.anything | (masks.bits & asked.last != 0))
         some = closing.any(axis=1)

@@ -18,6 +18,7 @@ from undersong.patterns.live.row_log import RowKey, TimelineKey
 from undersong.patterns.reference.partitions import Entry, Timeline
 from undersong.patterns.reference.search import Match
 from undersong.patterns.set_indicators import Place, SetIndicators, Sets, with_indicators, with_origin
+from undersong.patterns.vectorized.exact_sum import F
 from undersong.patterns.vectorized.row_source import RowSource
 from undersong.patterns.vectorized.vector_logic import Masks
 from undersong.rows.binary import from_microseconds
@@ -49,7 +50,9 @@ class LiveTimeline:
     def clear(self) -> None:
         """Forget the rows; the findings stay until the rules are run again."""
         self.last: RowKey | None = None
-        self.columns, self._marked = GrowingColumns(self._codes), GrowingColumns(self._codes)
+        self.totals = self._conditions.sums.nothing
+        self.columns = GrowingColumns(self._codes, self.totals.shape[1])
+        self._marked = GrowingColumns(self._codes)
         self._places: dict[Place, int] = {}
         self._filter = MatchEndFilter(self._conditions)
         self._candidates: list[list[CandidateMatch]] = [[] for _ in self._rules]
@@ -104,13 +107,20 @@ class LiveTimeline:
         marked.append([entry if row is entry.row else msgspec.structs.replace(entry, row=row) for entry, row in pairs])
         return marked
 
-    def append(self, rows: Iterable[tuple[RowKey, Row, int | None]], source: RowSource, first: int) -> Sequence[Entry]:
-        """Take the next rows in order, those of ``source`` from its ``first`` on; ``due`` is to be asked about them."""
+    def append(
+        self, rows: Iterable[tuple[RowKey, Row, int | None]], source: RowSource, first: int, sums: F, totals: F
+    ) -> Sequence[Entry]:
+        """Take the next rows in order, those of ``source`` from its ``first`` on; ``due`` is to be asked about them.
+
+        ``sums`` are those over the agent's rows at each of them, ``totals`` those of all with them.
+        """
         fresh: list[Entry] = []
         for key, row, time in rows:
             fresh.append(Entry(row, time, len(self.entries) + len(fresh)))
             self.last = key
         self.columns.append(fresh, source, first)
+        self.columns.sums.append(sums)
+        self.totals = totals
         for entry in fresh:
             self._places[entry.row.conversation, entry.row.id] = entry.place
             if entry.read:
@@ -140,6 +150,10 @@ class LiveTimeline:
         """
         bits, first = self._filter.bits(number), self.begin(number)
         return np.concatenate([np.zeros(first, dtype=bits.dtype), bits[first:]]) if first else bits
+
+    def narrowed(self, number: int) -> bool:
+        """Whether these bits say what sums over the agent's rows before each row rule out, too."""
+        return self._filter.narrowed(number)
 
     def take(
         self, number: int, matches: Iterable[Match], toward: Collection[str] | None = None, first: int = 0

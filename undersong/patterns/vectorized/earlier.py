@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from undersong.patterns.language.compile import PatternRule
@@ -24,12 +24,15 @@ class ChangedSequences(NamedTuple):
 class EarlierResults(NamedTuple):
     """``paths``: matches that were found before; ``bits``: of each row of the source the variables that it fits alone.
 
-    ``changed``: the sequences in which there can be others than before. None: not known.
+    ``changed``: the sequences in which there can be others than before. None: not known. ``narrowed``: the bits say
+    what the agent's rows before a row rule out, too. ``firsts``: of each timeline the place of its first row there.
     """
 
     paths: PathCache | None = None
     bits: Callable[[PatternRule], Masks] | None = None
     changed: Callable[[], ChangedSequences] | None = None
+    narrowed: bool = False
+    firsts: Sequence[int] | None = None
 
 
 NOTHING_KNOWN = EarlierResults()

@@ -84,6 +84,9 @@ class _TableLeaves:
 
     def _window(self, node: Window) -> F:
         table = self.table
+        values = None if table.windows is None else table.windows(node)
+        if values is not None:
+            return values
         events = events_of(self.vectors, node).spread(table.size)
         counted = events.counted & table.read
         return over_sequences(node, WindowEvents(events.values, counted), table.bounds, table.times, table.timed)

@@ -19,7 +19,7 @@ I = npt.NDArray[np.int64]  # noqa: E741 - beside F and B
 LIMB = 24
 _UNIT = float(1 << LIMB)
 _SPLIT = 134_217_729.0  # 2**27 + 1: Veltkamp's constant, halves a float64
-_EXACT = 1 << 53  # whole numbers below it are float64 values
+EXACT = 1 << 53  # whole numbers below it are float64 values
 
 
 class NotVectorizable(Exception):  # noqa: N818 - says that the reference must do it
@@ -47,16 +47,22 @@ class ExactTotal(NamedTuple):
 
 def limbs(values: F) -> ExactTotal:
     """The limbs of known values; raises Unsuited for one below 2**-72 or too large for the number of values."""
+    parts, rest = limbs_and_rest(values)
+    largest = max((float(np.abs(part).max(initial=0.0)) for part in parts), default=0.0)
+    if rest.any() or largest * max(len(values), 1) >= EXACT:
+        raise NotVectorizable("a value has digits beyond 2**-72, or is too large")
+    return parts
+
+
+def limbs_and_rest(values: F) -> tuple[ExactTotal, F]:
+    """The limbs of known values, however large, and what is left of each: 0 where they hold it."""
     rest, parts = values, []
     for _ in range(3):
         rest = rest * _UNIT
         whole = np.floor(rest)
         rest = rest - whole
         parts.append(whole + 0.0)  # no negative zero
-    largest = max((float(np.abs(part).max(initial=0.0)) for part in parts), default=0.0)
-    if rest.any() or largest * max(len(values), 1) >= _EXACT:
-        raise NotVectorizable("a value has digits beyond 2**-72, or is too large")
-    return ExactTotal(*parts)
+    return ExactTotal(*parts), rest
 
 
 def running(values: F) -> ExactTotal:
@@ -129,7 +135,7 @@ def split(value: float, values: float) -> tuple[float, float, float, bool]:
     second = np.floor(rest)
     rest = (rest - second) * _UNIT
     third = np.floor(rest)
-    return first, second, third, rest == third and abs(first) * values < _EXACT
+    return first, second, third, rest == third and abs(first) * values < EXACT
 
 
 def _before(values: F) -> F:

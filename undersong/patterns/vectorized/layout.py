@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from undersong.patterns.language.expressions import Field
+from undersong.patterns.language.expressions import Field, Window
 from undersong.patterns.vectorized.exact_sum import F, I, counts
 from undersong.patterns.vectorized.jit import kernel, machine
 from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Codes, Leaves, Masks
@@ -35,13 +35,21 @@ class RowTable:
     """The rows of many timelines. ``index[i]`` is the place of row i in its source (None: row i itself).
 
     ``bounds`` are the first rows of the timelines, with the number of rows at the end; ``times`` are microseconds since
-    1970, 0 in a timeline that is not ``timed``; ``targets`` and ``conversations`` are codes, -1 for none.
+    1970, 0 in a timeline that is not ``timed``; ``targets`` and ``conversations`` are codes, -1 for none. ``windows``
+    gives the values of a window over the agent's rows where they are there already.
     """
 
     def __init__(
-        self, source: FieldSource, index: I | None, bounds: I, times: I | Callable[[], I], timed: B, read: B
+        self,
+        source: FieldSource,
+        index: I | None,
+        bounds: I,
+        times: I | Callable[[], I],
+        timed: B,
+        read: B,
+        windows: Callable[[Window], F | None] | None = None,
     ) -> None:
-        self.source, self.index, self.bounds = source, index, bounds
+        self.source, self.index, self.bounds, self.windows = source, index, bounds, windows
         self._times, self.timed, self.read = times, timed, read
 
     @cached_property

@@ -89,7 +89,7 @@ class TimelineSearch:
             index = int(result.timelines[k])
             if index not in by_index:
                 by_index[index] = self._timeline(rule, result, index)
-            yield self._match(rule, result, k, by_index[index])
+            yield self._match(rule, result, k, by_index[index], self._begin(result, index))
 
     def _timeline(self, rule: PatternRule, result: MatchArrays, index: int) -> Timeline:
         """The rows that the rule saw."""
@@ -97,15 +97,19 @@ class TimelineSearch:
             return self.timelines.among(result.table, index)
         return reference.filtered(rule, self.timelines[index])
 
-    def _match(self, rule: PatternRule, result: MatchArrays, k: int, timeline: Timeline) -> Match:
+    def _begin(self, result: MatchArrays, index: int) -> int:
+        """The row of the table that the first entry of a timeline is, or would be."""
+        firsts = self._earlier.firsts
+        return int(result.table.bounds[index]) - (firsts[index] if firsts is not None else 0)
+
+    def _match(self, rule: PatternRule, result: MatchArrays, k: int, timeline: Timeline, begin: int) -> Match:
         first, last = int(result.offsets[k]), int(result.offsets[k + 1])
-        begin = int(result.table.bounds[result.timelines[k]])
         entries = [timeline.entries[row - begin] for row in result.rows[first:last].tolist()]
         bound = [ANY if index < 0 else rule.names[index] for index in result.bindings[first:last].tolist()]
         target = None if result.targets[k] < 0 else next(e.row.target for e in entries if e.row.target is not None)
         conversation = None if result.conversations[k] < 0 else entries[0].row.conversation
         address = SequenceAddress(timeline, target, timeline.conversation or conversation)
-        unread = tuple(entry.row.id for entry in _between(rule, result, k, timeline, entries))
+        unread = tuple(entry.row.id for entry in _between(rule, result, k, timeline, entries, begin))
         measures = {name: value_of(values, k) for name, values in result.measures.items()}
         stages = tuple(zip(bound, entries, strict=True))
         return Match(address, stages, unread, measures, int(result.open_through[k]))
@@ -126,11 +130,11 @@ def _named(result: MatchArrays) -> I:
 
 
 def _between(
-    rule: PatternRule, result: MatchArrays, k: int, timeline: Timeline, entries: Sequence[Entry]
+    rule: PatternRule, result: MatchArrays, k: int, timeline: Timeline, entries: Sequence[Entry], begin: int
 ) -> Iterator[Entry]:
     """The unread rows of the same sequence between the rows of a match."""
     holes = result.holes[int(result.offsets[k]) : int(result.offsets[k + 1])]
-    by, first, begin = rule.file.partition_by, entries[0].row, int(result.table.bounds[result.timelines[k]])
+    by, first = rule.file.partition_by, entries[0].row
     target = next((entry.row.target for entry in entries if entry.row.target is not None), None)
     for i in np.flatnonzero(holes).tolist():
         for place in range(entries[i - 1].place + 1, entries[i].place):

@@ -66,11 +66,12 @@ def plan(rule: PatternRule) -> VectorPlan:
         anchored,
         anchored or any(map(_needs_all, [*trees.columns.values(), *trees.define, *_some(trees.until)])),
         all(levels.of(tree) == ROW for tree in trees.define),
-        any(isinstance(part, Window) and part.over != "agent" for tree in _trees(rule) for part in walk(tree)),
+        any(isinstance(part, Window) and part.over != "agent" for tree in every_tree(rule) for part in walk(tree)),
     )
 
 
-def _trees(rule: PatternRule) -> tuple[Node, ...]:
+def every_tree(rule: PatternRule) -> tuple[Node, ...]:
+    """The expressions of a rule over rows and matches, but for `where`."""
     trees = rule.trees
     return *trees.columns.values(), *trees.define, *_some(trees.until), *trees.having, *trees.measures.values()
 

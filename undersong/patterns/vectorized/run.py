@@ -138,6 +138,7 @@ class _RuleSearch:
     def __init__(self, run: TableSearch, plan: VectorPlan, steps: int) -> None:
         self.plan, self.rule, self.steps = plan, plan.rule, steps
         paths, self.known_bits = run.earlier.paths, run.earlier.bits
+        self.narrowed = run.earlier.narrowed
         self.cached = None if paths is None else paths.of(plan.rule.hash)
         self.changed = run.changed if plan.targeted else None
         shared = run.vectors(plan.rule.trees.where)
@@ -195,7 +196,7 @@ class _RuleSearch:
         if searched is not None:
             masks *= searched
         asked = [(index, each) for index, each in enumerate(conditions) if each.before is not None]
-        if asked:
+        if asked and not self.narrowed:
             _narrow(masks, asked, self.vectors)
         return masks
 
