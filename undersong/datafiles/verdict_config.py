@@ -113,6 +113,7 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     came_true: str
     condition_after: str
     says_that: str
+    sent_on: str
     which_ones: str
     adjective: str
     assures: str

@@ -65,12 +65,32 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     harness: str
 
 
+class Refusal(DataFile, frozen=True, kw_only=True):
+    """Words with which the programs of a command say that they refused."""
+
+    command: str
+    words: tuple[str, ...]
+
+
+class Deed(DataFile, frozen=True, kw_only=True):
+    """An act that a command does, see the comments in ``rules/session/calls.yaml``."""
+
+    kind: LedgerKindName
+    says: str
+    does: str
+    done: str
+
+
 class CallsConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/calls.yaml``: see the comments there."""
 
     missing: tuple[str, ...]
     misused: tuple[str, ...]
     echoes: str
+    refusals: tuple[Refusal, ...]
+    deeds: dict[str, Deed]
+    tried: str
+    wanted_refusal: str
 
 
 class BypassConfig(SessionRules, frozen=True, kw_only=True):

@@ -32,6 +32,8 @@ OTHER_TESTS = "the tests that were run are others than those that it names"
 _EVERYTHING = "./..."  # how Go names all packages
 
 _OPTION = re.compile(r"(?<!\S)--?([a-z][\w-]{3,})")
+_IMAGES = re.compile(r"\b(?:docker|podman|images?|containers?)\b", re.IGNORECASE)
+_BUILDS_IMAGE = re.compile(r"\b(?:docker|podman)\b.*\bbuild\b")
 _WORDS = re.compile(r"[a-z][\w-]{3,}")
 
 
@@ -389,7 +391,9 @@ def _failing(turn: TranscriptTurn, claim: Claim, recent: Sequence[CheckEvent]) -
         if not own or own[-1].state((kind,)) != "failed":
             continue
         failed = own[-1]
-        if failed.outcome is None or _is_about_a_part(turn, claim, own[:-1]):
+        if failed.outcome is None:
+            continue
+        if _is_about_a_part(turn, claim, own[:-1]) and not _names_image(turn, claim, failed.outcome.outcome):
             continue
         if admits_check(turn, claim, failed.outcome.outcome, (kind,)):
             return Ruling("hedged", "the message says that some of it fails", failed)
@@ -397,6 +401,11 @@ def _failing(turn: TranscriptTurn, claim: Claim, recent: Sequence[CheckEvent]) -
             continue
         return Ruling("contradicted", "the latest check of the kind failed, and nothing was changed since", failed)
     return None
+
+
+def _names_image(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool:
+    """Whether a claim speaks of an image, and the build of one failed: another build that passed says nothing of it."""
+    return bool(_IMAGES.search(_naming(turn, claim)) and _BUILDS_IMAGE.search(failed.command))
 
 
 def tests_named(turn: TranscriptTurn, claim: Claim) -> list[str]:

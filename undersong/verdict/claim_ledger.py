@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.core.text import turn_at
-from undersong.datafiles.verdict_config import ledger_config, pattern
+from undersong.datafiles.verdict_config import calls_config, ledger_config, pattern
 from undersong.models import Deduction, Quote
 from undersong.models.verdict import BROKEN, NARROWED, NOT_RUN, Bypass, LedgerClaim, LedgerKind
 from undersong.verdict.admissions import Retraction, admission_of, admits_call, retractions, thoughts_against
@@ -29,6 +29,7 @@ from undersong.verdict.check_claims import (
 )
 from undersong.verdict.claimed_runs import missing_run
 from undersong.verdict.claims import Claim, is_whole, sentence
+from undersong.verdict.deeds import deed_calls, deed_of, rule_on_deed, went_unanswered
 from undersong.verdict.named_files import named_files, untouched
 from undersong.verdict.narrowed_checks import Narrowing, is_narrowed, narrowings
 from undersong.verdict.objections import SAID, Objection, objections
@@ -73,12 +74,22 @@ def claim_ledger(
     entries: dict[tuple[str, LedgerKind, int, bool], LedgerClaim] = {}
     for turn in transcript.turns:
         for claim in turn.claims:
-            kind = ledger_kind(claim, turn.prose)
+            kind = _kind(transcript, turn, claim)
             if kind:
                 entry = _entry(session, turn, claim, kind)
                 key = (entry.message_id, kind, entry.sentence.start, entry.state == "contradicted")
                 entries.setdefault(key, entry)
     return tuple(entries.values())
+
+
+def _kind(transcript: Transcript, turn: TranscriptTurn, claim: Claim) -> LedgerKind | None:
+    """The kind of a claim in its session: how things stand ("it is on origin") is one where a command should do it."""
+    kind = ledger_kind(claim, turn.prose)
+    if not claim.passive or claim.kind not in ("act", "verified") or claim.word == "merged":
+        return kind
+    name = deed_of(turn, claim)
+    own = (call for call in deed_calls(transcript, turn, name)) if name else iter(())
+    return calls_config().deeds[name].kind if any(own) else None
 
 
 def ledger_kind(claim: Claim, text: str) -> LedgerKind | None:
@@ -229,6 +240,8 @@ def _admitted_later(session: _Session, turn: TranscriptTurn, claim: Claim, rulin
 
 def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: Claim) -> Ruling:
     """What speaks for a claim that names no check: an edit, a call, or a check behind the last change."""
+    if ruling := rule_on_deed(session.transcript, turn, claim):
+        return ruling
     if kind in ("fixed", "done"):
         return _checked(session, turn, claim)
     if kind == "read" and _is_attached(session, turn):
@@ -287,6 +300,7 @@ def _checked(session: _Session, turn: TranscriptTurn, claim: Claim) -> Ruling:
     earlier = session.history.before(turn.place)
     kinds = _about(turn, claim) or kinds_of(claim)
     recent = of_kinds(of_its_project(earlier, session.history.roots), kinds)
+    recent = [event for event in recent if not event.outcome or not went_unanswered(event.outcome.outcome)]
     passed = next((event for event in reversed(recent) if event.state(kinds) != "failed"), None)
     if _has_contradicted(session, turn):
         return Ruling("unsupported", "another claim of the same message is contradicted", passed)

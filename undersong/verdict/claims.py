@@ -345,11 +345,11 @@ def _find_claims(text: str) -> Iterator[Claim]:
             for match in form.matches(sentence_text, possible):
                 if _is_said(sentence_text, match, kind, text[last : last + 1]):
                     claim = _claim(kind, match, first, text, patterns)
-                    acts += [claim] if kind == "past" and not claim.passive else []
+                    acts += [claim] if kind == "past" else []
                     yield claim
         for match in pattern((claims_config().joined,)).finditer(sentence_text) if acts else ():
-            if _is_joined(text, acts, first + match.start()):
-                yield _claim("past", match, first, text, patterns)
+            if before := _joined_to(text, acts, first + match.start()):
+                yield _claim("past", match, first, text, patterns)._replace(passive=before.passive)
 
 
 def _is_said(sentence_text: str, match: re.Match[str], kind: str, following: str) -> bool:
@@ -364,11 +364,11 @@ def _is_said(sentence_text: str, match: re.Match[str], kind: str, following: str
     return not (planned or (kind == "past" and _describes(sentence_text, match)))
 
 
-def _is_joined(text: str, acts: Sequence[Claim], start: int) -> bool:
-    """Whether a participle stands behind an act of the same sentence, and nobody else is spoken of in between."""
+def _joined_to(text: str, acts: Sequence[Claim], start: int) -> Claim | None:
+    """The act of the same sentence behind which a participle stands, with nobody else spoken of in between."""
     before = [claim for claim in acts if claim.end <= start]
     other = pattern((claims_config().other_subject,))
-    return bool(before) and other.search(text, before[-1].end, start) is None
+    return before[-1] if before and other.search(text, before[-1].end, start) is None else None
 
 
 def _planned(text: str) -> list[tuple[int, int]]:
@@ -403,7 +403,8 @@ def _is_conditional(sentence_text: str, match: re.Match[str], kind: str) -> bool
 def _describes(sentence_text: str, match: re.Match[str]) -> bool:
     """Whether "is written on every record" or "the scan I wrote" says how or which a thing is, not what was done."""
     if _PRESENT.match(match[0]):
-        return _HOW.match(sentence_text, match.end()) is not None
+        sent = pattern((claims_config().sent_on,)).match(sentence_text, match.start())
+        return not sent and _HOW.match(sentence_text, match.end()) is not None
     config, after = claims_config(), sentence_text[match.end() :]
     if _AGENT.match(match[0]):
         before = sentence_text[: match.start()]
@@ -443,5 +444,9 @@ def _claim(kind: str, match: re.Match[str], first: int, text: str, patterns: Gra
     if kind in CHECKED:
         hedged = _SHOULD.search(match[0]) is not None
         return Claim(*place, "tests", hedged=hedged, provisional=provisional, checks=CHECKED[kind])
+    if kind == "placed":
+        return Claim(*place, "act", ("deploy",), provisional=provisional, passive=True)
+    if kind == "answers":
+        return Claim(*place, "verified", provisional=provisional, word=kind, passive=True)
     kinds: dict[str, ClaimKind] = {"works": "works", "done": "done", "verified": "verified", "read": "read"}
     return Claim(*place, kinds[kind], provisional=provisional)

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from undersong.datafiles.verdict_config import calls_config, outcomes_config, pattern
 from undersong.models import Message, ToolCall, ToolResult
+from undersong.verdict.refusals import refused_deed
 from undersong.verdict.shell import (
     LOOKED,
     CheckKind,
@@ -105,6 +106,11 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
     state, line = _state(result, family, bool(command), masked=masked, handled=any(part.handled for part in parts))
     if refused_to_start:
         state, line = "unknown", refused_to_start
+    exit_seen = result.is_error is False and not any(part.masked for part in parts)
+    if family == "call" and state != "failed" and not exit_seen and (refused := refused_deed(parts, inner)):
+        state, line = (
+            ("unknown", "") if pattern((outcomes_config().mended_call,)).search(inner) else ("failed", refused)
+        )
     silent = not refused_to_start and (not line or any(part.lets_failures_through for part in parts))
     if state == "unknown" and family == "check" and silent and _is_filtered_clean(parts, result):
         state = "passed"
