@@ -235,7 +235,9 @@ class SyncMonitor:
         return [each.agent for each in self._state.store.agents(self.judge.hash)]
 
     def _message(self, source: MessageInput) -> Message:
-        message = as_read(source if isinstance(source, Message) else message_of(renamed(dict(source), self._fields)))
+        if self._fields and isinstance(source, Mapping):
+            source = renamed(dict(source), self._fields)
+        message = as_read(source if isinstance(source, Message) else message_of(source))
         if not message.id or not message.conversation:
             missing = "id" if not message.id else "conversation"
             what = f"a message without {missing}"
