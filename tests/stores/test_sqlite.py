@@ -285,6 +285,22 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_content(tmp
             again.append([row("m1")])
 
 
+def test_a_new_file_is_what_an_empty_one_of_the_first_version_becomes(tmp_path: Path) -> None:
+    dumps = []
+    for name in ("new.db", "migrated.db"):
+        if name == "migrated.db":
+            with closing(sqlite3.connect(tmp_path / name)) as old:
+                run_migration(old, "1_corpus.sql")
+                old.execute("PRAGMA user_version = 1")
+        SQLiteStore(tmp_path / name).close()
+        with closing(sqlite3.connect(tmp_path / name)) as db:
+            facts = [db.execute(f"PRAGMA {key}").fetchone() for key in ("user_version", "journal_mode", "page_size")]
+            objects = db.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+            dumps.append([*facts, *objects, *db.iterdump()])
+    assert sorted(map(repr, dumps[0])) == sorted(map(repr, dumps[1]))
+    assert len(dumps[0]) > 100
+
+
 def test_histories_of_an_older_version_are_packed_when_it_is_brought_up_to_date(tmp_path: Path) -> None:
     path, rows = tmp_path / "undersong.db", [row("m0"), row("m1", 1, traits={"virtue": 0.12345})]
     with SQLiteStore(path) as current:
