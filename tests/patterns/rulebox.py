@@ -7,13 +7,14 @@ from typing import Any
 
 import yaml
 
-from undersong.datafiles.yaml_loader import YamlDocument
+from undersong.datafiles.yaml_loader import FAST, YamlDocument
 from undersong.models import Row
 from undersong.patterns.language.compile import PatternRule, compile_rule
 from undersong.patterns.reference.partitions import timelines
 from undersong.patterns.reference.search import search
 from undersong.patterns.tools.rule_tests import table
 
+FAST_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 MINIMAL: dict[str, Any] = {
     "id": "probe",
     "title": "Probe",
@@ -32,10 +33,10 @@ def rule(pattern: str, keys: dict[str, Any] | None = None, **define: str) -> Pat
 
 def document(value: dict[str, Any]) -> YamlDocument:
     """The YAML document of a rule, as if it were a file."""
-    text = yaml.safe_dump(value, sort_keys=False)
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    loader = FAST(yaml.dump(value, Dumper=FAST_DUMPER, sort_keys=False))  # thousands of random rules come this way
+    node = loader.get_single_node()
     assert node is not None
-    return YamlDocument(Path("probe.yaml"), yaml.safe_load(text), node)
+    return YamlDocument(Path("probe.yaml"), loader.construct_document(node), node)
 
 
 def match_ids(chosen: PatternRule, rows: list[Row] | str) -> list[str]:
