@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ NEO4J = os.environ.get("UNDERSONG_NEO4J")  # the address of an empty server: pyt
 POSTGRES = os.environ.get("UNDERSONG_POSTGRES")  # likewise: python tests/postgres/serve.py -- pytest
 settings.register_profile("undersong", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # no timed tests
 settings.load_profile("undersong")
+gc.disable()  # until all is collected, of which nothing is garbage
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # jsonschema's IRIs: 2 s
 SAMPLES = Path(__file__).parent.parent / "samples"
 LONG = tuple(f"test_{name}.py" for name in (  # by the time they take, those that wait for most first
@@ -60,6 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark in marks_of(item.path):
             item.add_marker(mark)
     items.sort(key=lambda item: place(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    """What there is by now stays to the end: no garbage collection looks through it again."""
+    gc.freeze()
+    gc.enable()
 
 
 def needs_graph(name: str) -> bool:
