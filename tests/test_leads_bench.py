@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bench.feeds import Chat, feed_of
 from bench.leads import DEV, Speakers, best_cut, ranking, speakers_of, transferred
 from bench.talks.score import Share
+from undersong.models import Row
 from undersong.patterns.lead_weights import lead_weights
 from undersong.patterns.leads import shown_leads
 from undersong.pipeline.audit import audit
@@ -45,3 +47,28 @@ def test_half_of_those_that_the_shipped_cut_shows_are_planted() -> None:
     assert 2 * above.hits >= above.of >= 10
     assert len(shown_leads(case.leads)) == lead_weights().shown
     assert speakers.top(scores["leads"], 10).hits >= 4
+
+
+def chat(name: str, sides: tuple[str, str], messages: int, culprit: str | None = None) -> Chat:
+    rows = [
+        Row(id=f"{n}", conversation=name, position=n, agent=sides[n % 2], target=sides[1 - n % 2])
+        for n in range(messages)
+    ]
+    return Chat(rows, culprit)
+
+
+def test_a_feed_has_each_chat_once_and_as_much_ordinary_talk_as_it_is_diluted_with() -> None:
+    harm, alike = chat("h", ("a", "b"), 10, "b"), chat("i", ("c", "d"), 8)
+    ordinary = [chat(f"o{n}", ("x", "y"), 6) for n in range(3)]
+    feed = feed_of([harm], [alike], ordinary, 4, 1)
+    assert feed == feed_of([harm], [alike], ordinary, 4, 1)
+    assert feed != feed_of([harm], [alike], ordinary, 4, 2)
+    (planted,), (harmed,) = feed.planted, feed.harmed
+    direct = [row for row in feed.rows if row.conversation == "dm0"]
+    assert [(row.agent, row.target) for row in direct[:2]] == [(harmed, planted), (planted, harmed)]
+    assert len(direct) == 10
+    assert len(feed.alike) == 2
+    assert not feed.alike & {planted, harmed}
+    public = [row for row in feed.rows if row.conversation.startswith("t") and row.agent == planted]
+    assert 4 * 5 <= len(public) < 4 * 5 + 3
+    assert all(row.target not in (None, row.agent) for row in feed.rows)

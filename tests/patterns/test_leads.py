@@ -14,8 +14,9 @@ from undersong.core.text import text_hash
 from undersong.models import TRAITS, Finding, Lead, Message, Review, Row, evidence_hash
 from undersong.patterns.lead_decisions import with_decisions
 from undersong.patterns.lead_quotes import with_quotes
+from undersong.patterns.lead_sums import SOURCES
 from undersong.patterns.lead_weights import lead_weights
-from undersong.patterns.leads import SOURCES, leads_of, places_of, shown_leads
+from undersong.patterns.leads import chances_of, leads_of, places_of, shown_leads
 from undersong.report.headline import words
 from undersong.report.opening_sentences import sentences
 from undersong.rows.corpus_scales import null_bands_of
@@ -146,6 +147,89 @@ def test_ranks_are_compared_as_places_in_the_run() -> None:
         for row in rows
     ]
     assert leads(rows) == leads(squeezed)
+
+
+def feed(*, pairs: int = 3, level: float = 0.2, answers: float = 0.02) -> list[Row]:
+    """``kira`` writes to ``mo`` in two conversations, and says ordinary things to ``pairs`` others."""
+    spoken = [(f"dm{n // 8}", n, *(("kira", "mo", level) if n % 2 else ("mo", "kira", answers))) for n in range(16)] + [
+        (f"t{pair}", n, *((f"p{pair}", "kira") if n % 2 else ("kira", f"p{pair}")), 0.02)
+        for pair in range(pairs)
+        for n in range(12)
+    ]
+    name = lead_weights().wording
+    rows = [(said(agent, home, n, 0.1, target=to), strength) for home, n, agent, to, strength in spoken]
+    return [msgspec.structs.replace(row, signals=row.signals | {name: strength}) for row, strength in rows]
+
+
+def by_agent(rows: list[Row]) -> dict[str, Lead]:
+    return {lead.agent: lead for lead in leads(rows)}
+
+
+def test_who_does_harm_to_one_is_named_for_what_they_write_to_that_one() -> None:
+    rows = feed()
+    first = leads(rows)[0]
+    assert (first.agent, first.target, first.kind, first.conversation, first.above_cut) == (
+        "kira", "mo", "agent", None, True,
+    )  # fmt: skip
+    assert first.reason.startswith("In its wording, what kira writes to mo in 8 messages is closer to manipulation")
+    assert set(first.message_conversations) == {"dm0", "dm1"}
+    assert {message_id.rpartition("-")[2] for message_id in first.message_ids} == {"kira"}
+    assert {each.source: each.value for each in first.evidence}["wording"] == 0.2
+    pushed = [msgspec.structs.replace(row, signals=row.signals | {"pressure": 0.8}) if row.target == "mo" else row
+              for row in rows]  # fmt: skip
+    counts = "8 of their 8 messages to mo show a signal of harm, most of all pressure; of the 8 by mo, 0 do."
+    assert leads(pushed)[0].reason.endswith(f" {counts}")
+
+
+def test_a_conversation_without_addressees_is_looked_at_apart() -> None:
+    rows = [msgspec.structs.replace(row, target=None) for row in feed() if row.conversation != "dm1"]
+    rows += [said(f"lee{n}", "dm0", 10 + n, 0.1) for n in range(2)]
+    more = [said("kira", "dm0", 20 + n, 0.1) for n in range(2)]
+    name = lead_weights().wording
+    first = leads([*rows, *(msgspec.structs.replace(row, signals=row.signals | {name: 0.2}) for row in more)])[0]
+    assert (first.agent, first.target, first.conversation) == ("kira", None, "dm0")
+    assert "what kira writes to nobody by name in dm0 in 6 messages is" in first.reason
+
+
+def test_what_others_write_moves_nothing_between_two() -> None:
+    """Neither more talk of others, nor its order; more others to whom one writes are more chances, and cost."""
+    alone, few = by_agent(feed())["kira"], [*feed(), *(row for row in run_of() if row.conversation != "a")]
+    loud = [msgspec.structs.replace(row, signals=dict.fromkeys(row.signals, 0.9)) for row in few if row.target is None]
+    for rows in (few, few[::-1], [*few[: len(feed())], *loud]):
+        assert (by_agent(rows)["kira"].score, by_agent(rows)["kira"].target) == (alone.score, "mo")
+    assert by_agent(feed(pairs=30))["kira"].score == pytest.approx(
+        alone.score - chances_of(31) + chances_of(4), abs=2e-4
+    )
+
+
+def test_a_few_messages_to_one_are_no_part() -> None:
+    least = lead_weights().least_of_part
+    own = [row for row in feed() if row.agent == "kira" and row.target == "mo"]
+    rest = [row for row in feed() if row not in own]
+    assert by_agent([*rest, *own[:least]])["kira"].target == "mo"
+    assert by_agent([*rest, *own[: least - 1]])["kira"].target is None
+
+
+@pytest.mark.parametrize(("level", "answers"), [(0.4, 0.25), (0.5, 0.3), (0.6, 0.3)])
+def test_whom_harm_is_done_to_is_not_named_for_the_answers(level: float, answers: float) -> None:
+    rows = feed(pairs=0, level=level, answers=answers)
+    mine = [msgspec.structs.replace(row, conversation="z", target=None, id=f"z{row.id}") for row in rows[:6]]
+    named = by_agent([*rows, *mine])
+    assert (named["kira"].above_cut, named["kira"].target) == (True, "mo")
+    assert not named["mo"].above_cut
+    assert [lead.agent for lead in shown_leads(tuple(named.values()))] == ["kira"]
+
+
+def test_of_what_no_sentence_can_speak_nobody_is_shown() -> None:
+    quiet = dict.fromkeys(SIGNALS, 0.0)
+    rows = [
+        msgspec.structs.replace(row, signals=dict.fromkeys(SIGNALS, 0.5) if row.agent == "kira" else quiet, traits=None)
+        for row in [*run_of(), *(said("kira", "z", n, 0.8) for n in range(3))]
+    ]
+    first = leads_of(rows, ())[0]  # without bands nothing can be said to be over one
+    assert first.agent == "kira"
+    assert first.reason == "Nothing that was counted stands out in their 8 messages."
+    assert (first.score, first.above_cut) == (lead_weights().cut, False)
 
 
 def levelled(rows: list[Row]) -> list[Row]:

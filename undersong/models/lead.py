@@ -27,8 +27,9 @@ class LeadEvidence(Record, frozen=True, kw_only=True):
 class Lead(Record, frozen=True, kw_only=True):
     """Something to look at, best first by ``rank`` (from 1): ``reason`` says what was counted, in one sentence.
 
-    ``agent`` is named as in rows; ``conversation`` is None where the agent speaks in several. ``message_ids`` are the
-    messages that show most of it, ``message_conversations`` the conversation of each. ``quotes`` are verbatim, and
+    ``agent`` is named as in rows. ``target`` is the one other to whom all messages go that were counted; None where all
+    that the agent writes was counted, or what it writes to nobody by name. ``conversation`` is None where what was
+    counted is of several. ``message_ids`` are the messages that show most of it, ``message_conversations`` the conversation of each. ``quotes`` are verbatim, and
     empty below the cut. ``score`` is a weighted sum (``leads.yaml``): 0 is like the others of the run; no probability.
     ``above_cut`` says whether it is above the cut at which precision was measured. ``kind`` ``message``: exact words in
     these messages: orders to whoever reads them, or requests that are rare together (the source of the evidence is
@@ -40,6 +41,7 @@ class Lead(Record, frozen=True, kw_only=True):
     rank: int
     kind: Literal["agent", "conversation", "message"]
     agent: str
+    target: str | None = None
     conversation: str | None
     message_ids: tuple[str, ...]
     message_conversations: tuple[str, ...] = ()

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from undersong.core.sanitize import one_line
 from undersong.core.text import turns_listed
 from undersong.models import Lead, LeadEvidence, Moment
+from undersong.patterns.lead_reasons import SHOWN_NAME
 from undersong.patterns.lead_weights import lead_weights
-from undersong.patterns.leads import SHOWN_NAME
 
 
 def exact_lead_id(source: str, conversation: str, agent: str) -> str:

@@ -32,6 +32,8 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``leads.yaml``."""
 
     least: int
+    least_of_part: int
+    for_chances: float
     prior: int
     cut: float
     exact: float

@@ -43,7 +43,7 @@ FINDINGS = _schema(
 LEADS = _schema(
     ("id", _TEXT),
     ("rank", _WHOLE),
-    ("kind agent conversation reason", _TEXT),
+    ("kind agent target conversation reason", _TEXT),
     ("score", _NUMBER),
     ("above_cut", pa.bool_()),
     ("message_ids message_conversations quotes", pa.list_(_TEXT)),

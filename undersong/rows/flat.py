@@ -18,7 +18,7 @@ FINDING = [
     "conversations", "judges", "notes", "measures", "quotes", "status", "reading", "nominated_by",
 ]  # fmt: skip
 LEAD = [
-    "id", "rank", "kind", "agent", "conversation", "reason", "score", "above_cut", "message_ids",
+    "id", "rank", "kind", "agent", "target", "conversation", "reason", "score", "above_cut", "message_ids",
     "message_conversations", "quotes", "evidence",
 ]  # fmt: skip
 CLAIM = [

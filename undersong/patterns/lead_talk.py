@@ -1,0 +1,93 @@
+"""The talk of a run by who says it, where, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+
+import msgspec
+
+from undersong.patterns.lead_sums import MeasuredMessage, SourceSums, joined_sums
+
+Cells = dict[tuple[str, str | None], "_Cell"]  # by conversation and addressee
+
+
+class _Cell(msgspec.Struct, gc=False):
+    """What one agent writes in one conversation to one other, or to nobody by name."""
+
+    messages: list[MeasuredMessage]
+    sums: SourceSums
+
+
+class TalkPart(msgspec.Struct, frozen=True, gc=False):
+    """Messages of one agent with their sums, and what stands beside them.
+
+    ``target`` is whom all of them are addressed to; then ``answers`` are the messages of that one to the agent and
+    ``others`` their sums. ``home`` is the one conversation in which all of them are addressed to nobody; then
+    ``others`` is what all others write there. With neither it is all that the agent writes.
+    """
+
+    messages: Sequence[MeasuredMessage]
+    sums: SourceSums
+    target: str | None = None
+    home: str | None = None
+    answers: Sequence[MeasuredMessage] = ()
+    others: SourceSums = SourceSums()
+
+
+class Talk:
+    """Messages by agent, conversation and addressee, each counted once."""
+
+    def __init__(self, messages: Iterable[MeasuredMessage]) -> None:
+        self.agents: dict[str, Cells] = {}
+        self.conversations: dict[str, SourceSums] = {}
+        for message in messages:
+            row = message.row
+            cells = self.agents.setdefault(row.agent, {})
+            cell = cells.get((row.conversation, row.target))
+            if cell is None:
+                cell = cells[row.conversation, row.target] = _Cell([], SourceSums())
+            cell.messages.append(message)
+            cell.sums.add(message)
+        for cells in self.agents.values():
+            for (home, _), cell in cells.items():
+                self.conversations.setdefault(home, SourceSums()).join(cell.sums)
+
+    def whole(self, agent: str, *, without: Collection[str] = ()) -> TalkPart:
+        """All that an agent writes, but what it writes to those ``without``."""
+        return TalkPart(*_together(cell for (_, to), cell in self.agents[agent].items() if to not in without))
+
+    def parts(self, agent: str, least: int) -> list[TalkPart]:
+        """The parts of an agent's talk with ``least`` messages or more: for each addressee, and for each conversation
+        in which it addresses nobody; none where a part is all that it writes."""
+        cells = self.agents[agent]
+        groups: dict[tuple[str | None, str | None], list[_Cell]] = {}
+        for (home, target), cell in cells.items():
+            groups.setdefault((target, None if target else home), []).append(cell)
+        if len(groups) == 1:
+            return []
+        return [
+            self._part(agent, target, group)
+            for (target, _), group in groups.items()
+            if sum(cell.sums.messages for cell in group) >= least
+        ]
+
+    def _part(self, agent: str, target: str | None, group: Sequence[_Cell]) -> TalkPart:
+        messages, sums = _together(group)
+        home = messages[0].row.conversation
+        if target is None:
+            there = joined_sums(cell.sums for (name, _), cell in self.agents[agent].items() if name == home)
+            return TalkPart(messages, sums, None, home, (), self.conversations[home].without(there))
+        answers, others = _together(self._answers(agent, target, {cell.messages[0].row.conversation for cell in group}))
+        return TalkPart(messages, sums, target, None, answers, others)
+
+    def _answers(self, agent: str, target: str, homes: set[str]) -> list[_Cell]:
+        """What ``target`` writes to the agent; where that is nothing, what it writes in these conversations."""
+        cells = self.agents.get(target, {})
+        to_agent = [cell for (_, whom), cell in cells.items() if whom == agent]
+        return to_agent or [cell for (home, _), cell in cells.items() if home in homes]
+
+
+def _together(cells: Iterable[_Cell]) -> tuple[list[MeasuredMessage], SourceSums]:
+    several = list(cells)
+    return list(chain.from_iterable(cell.messages for cell in several)), joined_sums(cell.sums for cell in several)
