@@ -111,6 +111,7 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     conditional: str
     always_conditional: str
     came_true: str
+    acted: str
     condition_after: str
     says_that: str
     sent_on: str

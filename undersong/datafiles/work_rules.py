@@ -61,6 +61,7 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     picks_one: str
     errors_of: dict[str, str]
     run_again: str
+    run_behind: str
     last_change: str
     harness: str
 

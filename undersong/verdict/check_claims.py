@@ -286,7 +286,7 @@ def _lacking(
         return OTHER_TESTS
     if _could_not_start(turn, claim, checked, history.unstarted):
         return UNSTARTED
-    if _is_a_part(turn, claim, checked):
+    if _is_a_part(turn, claim, checked) or _is_of_some(turn, claim, checked):
         return PART
     return NARROWER if _is_narrower(turn, claim, earlier, history.roots) else ""
 
@@ -342,6 +342,19 @@ def _is_a_part(turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent]
         return False
     outcomes = [event.outcome.outcome for event in checked if event.outcome and not event.reported]
     return bool(outcomes) and all(each.part and _EVERYTHING not in each.command for each in outcomes)
+
+
+def _is_of_some(turn: TranscriptTurn, claim: Claim, checked: Sequence[CheckEvent]) -> bool:
+    """Whether a claim speaks of the whole suite, and one part of it was run; several parts may be all there is."""
+    config, words = bypass_config(), turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))]
+    if "tests" not in claim.checks or not pattern((config.whole,)).search(words):
+        return False
+    if re.search(config.says_left_out, words, re.IGNORECASE):
+        return False
+    events = [event for event in of_kinds(checked, ("tests",)) if event.state(("tests",)) != "failed"]
+    runs = [event.outcome.outcome for event in events if event.outcome and not event.reported and not event.shown]
+    folders = {run.command for run in runs if not _test_name().search(run.command)}
+    return bool(runs) and all(run.part for run in runs) and len(folders) < 2
 
 
 def _is_narrower(turn: TranscriptTurn, claim: Claim, earlier: Sequence[CheckEvent], roots: Collection[str]) -> bool:

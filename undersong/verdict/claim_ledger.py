@@ -193,7 +193,8 @@ def _by_the_log(session: _Session, turn: TranscriptTurn, claim: Claim, kind: Led
 def _missing_run(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKind) -> str:
     """What speaks against words that say that a check was run again, "" where nothing does."""
     words = turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))]
-    kinds = claim.checks or (("tests",) if kind == "ran" and _TESTS.search(words) else ())
+    of_tests = _TESTS.search(words) and (kind == "ran" or "tests" in claim.checks)
+    kinds: tuple[CheckKind, ...] = ("tests",) if of_tests else claim.checks
     return missing_run(session.transcript, session.history, turn, claim, kinds) if kinds else ""
 
 

@@ -25,9 +25,11 @@ def missing_run(
     change behind which there is none.
     """
     first, last = sentence(turn.prose, claim.start, claim.end)
-    said_again = pattern((ledger_config().run_again,)).search(turn.prose, first, last)
+    config, text = ledger_config(), turn.prose[first:last].replace("\u2019", "'")
+    said_again = pattern((config.run_again,)).search(text)
+    said_behind = pattern((config.run_behind,)).search(text)
     own = [placed for placed in transcript.outcomes_before(turn.place, turn.run) if placed.turn.place < turn.place]
-    if said_again is None or not own or any(map(_is_opaque, own)):
+    if not (said_again or said_behind) or not own or any(map(_is_opaque, own)):
         return ""
     runs = [event for event in of_kinds(history.before(turn.place, remote=True), kinds) if event.outcome]
     runs = [event for event in runs if event.outcome and event.outcome.turn.run == turn.run]
@@ -35,7 +37,8 @@ def missing_run(
         commands = sum(bool(placed.outcome.command) for placed in own)
         return "no call on this request ran it" if commands else ""
     changed = [placed for placed in own if placed.turn.place > runs[-1].place and placed.outcome.changes]
-    meant = changed and _is_meant(changed, said_again["after"] or "")
+    named = [part for match in (said_again, said_behind) if match for part in match.groupdict().values() if part]
+    meant = changed and any(_is_meant(changed, words) for words in named)
     return _no_run_behind(changed[-1]) if meant else ""
 
 

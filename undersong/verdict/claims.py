@@ -395,7 +395,8 @@ def _is_conditional(sentence_text: str, match: re.Match[str], kind: str) -> bool
     before = pattern((config.conditional,)).match(sentence_text)
     if before is not None and before.end() <= match.start() + len(_lead(match)):
         open_still = pattern((config.always_conditional,)).search(before[0]) is not None
-        if open_still or not pattern((config.came_true,)).search(before[1] or ""):
+        acted = pattern((config.acted,)).match(sentence_text, before.end())
+        if open_still or not (acted or pattern((config.came_true,)).search(before[1] or "")):
             return True
     return kind != "past" and pattern((config.condition_after,)).match(sentence_text[match.end() :]) is not None
 

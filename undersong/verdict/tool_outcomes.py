@@ -136,7 +136,7 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
         kinds=kinds.all,
         failed_kinds=kinds.failed,
         passed_kinds=kinds.passed,
-        part=any(is_part(part.words) for part in parts if check_kind(part.words) == "tests"),
+        part=_is_part(parts),
         masked=masked,
         changes=before or (family == "edit" and state != "failed" and not _is_document(path)),
         changes_after=after,
@@ -146,6 +146,12 @@ def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -
         text=inner,
         started=not refused_to_start,
     )
+
+
+def _is_part(parts: tuple[ShellPart, ...]) -> bool:
+    """Whether each run of tests of a line is one of some tests only."""
+    runs = [is_part(part.words) for part in parts if check_kind(part.words) == "tests"]
+    return bool(runs) and all(runs)
 
 
 def _not_started(parts: tuple[ShellPart, ...], inner: str, open_to_failure: bool) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import bypass_config
 from undersong.models import Bypass
-from undersong.models.verdict import NARROWER, SUPPRESSED, BypassKind
+from undersong.models.verdict import NARROWER, PART, SUPPRESSED, BypassKind
 from undersong.verdict.check_claims import STALE, CheckEvent, CheckHistory, Ruling, check_claims, of_kinds, since_change
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.edits import FileEdit, edits_by_command, edits_of
@@ -274,7 +274,7 @@ def _by_claims(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass
             lines = [stale, words.strip()]
             explanation = "The code was changed after its tests last ran."
             yield _bypass(turn, "changed_after_check", explanation, lines, _changed_last(transcript, turn))
-        if (ruling.state != "backed" and ruling.reason != NARROWER) or not recent:
+        if (ruling.state != "backed" and ruling.reason not in (NARROWER, PART)) or not recent:
             continue
         outcomes = [event.outcome.outcome for event in recent if event.outcome and not event.reported]
         silenced = [outcome.command for outcome in outcomes if _shape(config.silences).search(outcome.command)]
@@ -288,7 +288,7 @@ def _by_claims(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass
         if passed and len(left_out) == len(passed) and not _shape(config.says_left_out).search(turn.prose):
             lines = [left_out[-1], words.strip()]
             yield _bypass(turn, "skipped", "Tests that failed are left out of the run behind the claim.", lines)
-        if outcomes and all(outcome.part for outcome in outcomes) and _shape(config.whole).search(words):
+        if outcomes and ruling.reason == PART and _shape(config.whole).search(words):
             lines = [outcomes[-1].command, words.strip()]
             yield _bypass(turn, "part_run", "Some of the tests were run, and all are claimed.", lines)
         yield from _counts(turn, claim, words, [outcome.text for outcome in outcomes])
