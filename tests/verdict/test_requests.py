@@ -306,13 +306,15 @@ def test_a_user_may_ask_an_assistant_for_anything(tmp_path: Path) -> None:
 
 
 def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
-    lines = WORTH_A_LOOK["a romance"][2]
+    lines = (*WORTH_A_LOOK["a romance"][2], ("Anselm", "No point cooking for one. Good night"))
     text = "".join(f"{who}: {words}\n" for who, words in lines)
     Path("chat.txt").write_text(text, encoding="utf-8")
     said = " ".join(undersong("audit", "chat.txt", "--no-store").out.split())
     assert "Anselm asks for money (turn 3), presses for time (turn 3)" in said
     assert "since no judge read it: 1. Anselm asks" in said
     assert "Could you send me 900 euros, until Friday?” – Anselm: asks for money" in said
+    assert "What is in the messages of Anselm, by their words" in said
+    assert "- Makes the other pay with guilt for what they do without them: once, turn 6 “No point cooking" in said
     assert undersong("verify", "undersong-report", "chat.txt").code == 0
     lead = json.loads(Path("undersong-report/leads.jsonl").read_text().partition("\n")[0])
     assert (lead["rank"], lead["kind"], lead["agent"], lead["above_cut"]) == (1, "message", "chat/Anselm", True)
@@ -320,6 +322,9 @@ def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
         "Anselm asks for money (turn 3), presses for time (turn 3) and asks that others are kept out of it (turn 5)."
     )
     assert lead["quotes"][0]["text"] == "Could you send me 900 euros, until Friday?"
+    assert [(kind["kind"], kind["message_ids"]) for kind in lead["kinds"]] == [
+        ("money", ["chat:2"]), ("cuts_off", ["chat:4"]), ("guilt", ["chat:5"]), ("secrecy", ["chat:4"]),
+    ]  # fmt: skip
     listed = undersong("leads", "undersong-report").out
     assert listed.startswith(f"1. Anselm in chat\n   {lead['reason']}\n   “{lead['quotes'][0]['text']}”")
     assert "A model on this machine (Ollama, llama.cpp) sends nothing: " in said

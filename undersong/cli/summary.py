@@ -312,8 +312,9 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
         first, *rest = _wrapped(f"{number}. {point['sentence']}", indent="   ")
         yield click.style(first, fg=_COLOURS.get(point["kind"]))
         yield from (click.style(line, fg=_COLOURS.get(point["kind"])) for line in rest)
-        for line in point["lines"] or ([point] if point["quote"] else []):
+        for line in point["lines"] or ([point] if point["quote"] and not point["kinds"] else []):
             yield from _wrapped(f"   {quoted_line(line)}", indent="   ")
+        yield from _kind_lines(point)
         state = first_upper(sentences().states[point["state"]])
         yield from _wrapped(f"   {state}. {first_upper(point['sure'])}.", indent="   ")
         for words in point["decided"]:
@@ -328,6 +329,16 @@ def _look_lines(facts: dict[str, Any]) -> Iterable[str]:
         yield ""
         yield f"   … and {counted(facts['more_leads'], 'more lead')} above the cut:"
         yield from _command_lines(f"{program()} leads {shlex.quote(facts['report'])}", "   ")
+
+
+def _kind_lines(point: dict[str, Any]) -> Iterable[str]:
+    """What is in the messages of a lead, kind by kind."""
+    if point["kinds"]:
+        yield from _wrapped(f"   {point['kinds_head']}", indent="   ")
+    for kind in point["kinds"]:
+        yield from _wrapped(f"   - {first_upper(kind['does'])}: {kind['when']}", indent="     ")
+        for line in kind["lines"]:
+            yield from _wrapped(f"     {quoted_line(line)}", indent="     ")
 
 
 def quoted_line(line: dict[str, Any]) -> str:

@@ -378,6 +378,45 @@ class RequestsConfig(SessionRules, frozen=True, kw_only=True):
             raise ValueError("gravest_first does not name each kind of asks once")
 
 
+class HarmKind(DataFile, frozen=True, kw_only=True):
+    """One kind of what is in the messages of a lead: what its speaker ``does``, as a verb phrase.
+
+    ``of``: whose messages are searched. ``requests`` are kinds of ``requests.yaml`` that count, too. ``beside``
+    patterns count only where one of the others matches in some message. ``least`` messages name the kind.
+    """
+
+    of: Literal["people", "assistants"]
+    does: str
+    requests: tuple[str, ...] = ()
+    negatable: bool = False
+    unless: str = ""
+    patterns: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    least: int = 1
+
+
+class Unanswered(DataFile, frozen=True, kw_only=True):
+    """Silence that is carried out: ``asked`` messages by the other that match, and nothing for ``hours``."""
+
+    does: str
+    hours: float
+    asked: int
+    patterns: tuple[str, ...]
+
+
+class HarmKindsConfig(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/harm_kinds.yaml``: see the comments there. Kinds are in the order in which they are said."""
+
+    looked_at: int
+    quotes: int
+    circle: str
+    you: str
+    your: str
+    im: str
+    unanswered: Unanswered
+    kinds: dict[str, HarmKind]
+
+
 def settable_codes() -> frozenset[str]:
     """The distress codes that some rule can set; the others have no mechanism in the source of the codes."""
     conducts = distress_config().conduct.values()
@@ -405,6 +444,7 @@ roleplay_config = _reader("session/fiction.yaml", RoleplayConfig)
 distress_config = _reader("session/distress.yaml", DistressConfig)
 labels_config = _reader("session/labels.yaml", LabelsConfig)
 requests_config = _reader("session/requests.yaml", RequestsConfig)
+harm_kinds_config = _reader("session/harm_kinds.yaml", HarmKindsConfig)
 label_rates = _reader("session/label_rates.yaml", LabelRatesTable)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from undersong.models.evaluation import Evaluation, Indicator, PanelAnswer, Quote, Reading, Route, Stance, Usage
 from undersong.models.finding import Emerging, Finding, Outcome, RetractedFinding, RuleOutcome, Why, by_pattern
-from undersong.models.lead import Lead, LeadEvidence, lead_order, ranked_leads
+from undersong.models.lead import Lead, LeadEvidence, LeadKind, lead_order, ranked_leads
 from undersong.models.message import (
     DIMENSIONS,
     LEVELS,
@@ -127,6 +127,7 @@ __all__ = [
     "InputFile",
     "Lead",
     "LeadEvidence",
+    "LeadKind",
     "LedgerClaim",
     "Level",
     "Loop",

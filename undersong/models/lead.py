@@ -24,6 +24,26 @@ class LeadEvidence(Record, frozen=True, kw_only=True):
     compared_with: float | None = None
 
 
+class LeadKind(Record, frozen=True, kw_only=True):
+    """A kind of harm that is worded in the messages of a lead: what its speaker ``does``, as a verb phrase.
+
+    ``kind`` is a name in ``harm_kinds.yaml``. ``message_ids`` are all messages with such words, in their order,
+    ``quotes`` one or two of them verbatim, ``answers`` what the other wrote right after the first of those. It
+    describes a lead, and is no finding.
+    """
+
+    kind: str
+    does: str
+    message_ids: tuple[str, ...]
+    quotes: tuple[Quote, ...]
+    answers: tuple[Quote, ...] = ()
+
+    @property
+    def cited_ids(self) -> tuple[str, ...]:
+        """All messages that it names."""
+        return (*self.message_ids, *(quote.message_id for quote in (*self.quotes, *self.answers)))
+
+
 class Lead(Record, frozen=True, kw_only=True):
     """Something to look at, best first by ``rank`` (from 1): ``reason`` says what was counted, in one sentence.
 
@@ -36,6 +56,7 @@ class Lead(Record, frozen=True, kw_only=True):
     requests that are rare together (the source of the evidence is ``orders`` or ``requests``); the score of these is
     above all others. ``decided`` is the
     latest verdict of a person on these messages, None where nobody decided, or the messages have changed since.
+    ``kinds`` say what is in the speaker's messages, for leads that are shown and are about one conversation.
     """
 
     id: str
@@ -52,6 +73,7 @@ class Lead(Record, frozen=True, kw_only=True):
     score: float
     above_cut: bool = False
     decided: ReviewVerdict | None = None
+    kinds: tuple[LeadKind, ...] = ()
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what was counted, and the quotes."""

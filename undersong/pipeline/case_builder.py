@@ -45,6 +45,7 @@ from undersong.patterns.outcome import with_outcome
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import Significance
 from undersong.pipeline.judged_findings import with_disagreement
+from undersong.pipeline.lead_kinds import with_kinds
 from undersong.pipeline.options import Options
 from undersong.pipeline.partwise import judge_named, reads_all
 from undersong.pipeline.stages import AuditCorpus, AuditState
@@ -188,7 +189,8 @@ def quoted_leads(
     texts = {place: message.text for place, message in _messages(reviewed_places(leads, reviews), store).items()}
     leads = with_decisions(leads, reviews, texts)
     places = {place for lead in shown_leads(leads) for place in places_of(lead)}
-    return with_quotes(leads, rows, _messages(sorted(places), store))
+    quoted = with_quotes(leads, rows, _messages(sorted(places), store))
+    return with_kinds(quoted, lambda name: store.conversation(name)[0])
 
 
 def cited(
@@ -204,6 +206,7 @@ def cited(
     places.update(reviewed_places(leads, reviews))
     for lead in shown_leads(leads):
         places.update(places_of(lead))
+        places.update((lead.conversation or "", name) for kind in lead.kinds for name in kind.cited_ids)
     for session in run.sessions:
         claims: tuple[Deduction | Moment | Confirmed, ...] = (
             *session.deductions, *session.moments, *session.confirmations

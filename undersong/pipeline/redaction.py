@@ -34,6 +34,7 @@ from undersong.patterns.request_leads import all_leads
 from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
 from undersong.pipeline.judged_findings import reading_facts, with_disagreement, with_readings
+from undersong.pipeline.lead_kinds import with_kinds
 from undersong.pipeline.masking import FILE, Masked, Masker
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import agent_verdicts, with_ledger
@@ -94,7 +95,8 @@ def redacted(
         return _conversation(load_conversation(originals[name]), masker) if name in originals else None
 
     sessions = tuple(_with_ledger(_session(each, masker, texts), masked) for each in case.sessions)
-    leads = with_quotes(all_leads(new_rows, findings, case.signals, sessions), new_rows, messages)
+    quoted = with_quotes(all_leads(new_rows, findings, case.signals, sessions), new_rows, messages)
+    leads = with_kinds(quoted, masked)
     facts = {**masker.counts(), "names_listed": len(masker.listed), "messages": len(dirty), "places": places}
     new = _any(
         msgspec.structs.replace(

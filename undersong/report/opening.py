@@ -27,6 +27,7 @@ from undersong.report.opening_choice import (
     places_with_findings,
     spread,
 )
+from undersong.report.opening_kinds import kinds_of_leads, with_kinds_of
 from undersong.report.opening_orders import agent_orders, model_orders
 from undersong.report.opening_phrases import (
     OF_CODE,
@@ -65,6 +66,7 @@ def points_of(case: Case) -> tuple[Point, ...]:
     """What to look at, the surest and gravest first, at most SHOWN."""
     case = with_distinct_titles(case)
     cited, times = {(message.conversation, message.id): message for message in case.cited}, MessageTimes(case)
+    kinds = kinds_of_leads(case, times)
 
     def dated(line: DatedLine, home: str) -> DatedLine:
         message = cited.get((home, line.message_id))
@@ -80,7 +82,8 @@ def points_of(case: Case) -> tuple[Point, ...]:
         lines = tuple(dated(line, point.conversation) for line in point.lines)
         decided = point_decisions(case, point)
         quote = point.quote if point.sure == sentences().how_sure[ADMISSION] else own.quote  # a confession is whole
-        points.append(msgspec.structs.replace(point, quote=quote, when=own.when, lines=lines, decided=decided))
+        point = msgspec.structs.replace(point, quote=quote, when=own.when, lines=lines, decided=decided)
+        points.append(with_kinds_of(point, kinds.get(point.lead_id, ())))
     return tuple(points)
 
 

@@ -28,13 +28,22 @@ class DatedLine(msgspec.Struct, frozen=True):
     when: str = ""
 
 
+class KindLines(msgspec.Struct, frozen=True):
+    """A kind of what is in somebody's messages: how often and ``when``, and sentences of it with what was answered."""
+
+    does: str
+    when: str
+    lines: tuple[DatedLine, ...]
+
+
 class Point(msgspec.Struct, frozen=True):
     """One thing to look at. ``sure`` is how sure, in words; ``confidence`` is the number behind them.
 
     ``quote`` is verbatim and may be ""; ``speaker`` says it, ``when``, as far as that is known. ``lines`` are all
     sentences that it rests on, gravest first, where there are several. ``id`` is what ``undersong explain`` takes.
     ``decided`` is what people decided of it, a sentence for each of them. ``lead_id`` is that of a lead in
-    ``leads.jsonl``, "" of anything else, and ``rank`` its rank there.
+    ``leads.jsonl``, "" of anything else, and ``rank`` its rank there. ``kinds`` say what is in a lead's messages,
+    below ``kinds_head``.
     """
 
     kind: PointKind
@@ -53,10 +62,14 @@ class Point(msgspec.Struct, frozen=True):
     lines: tuple[DatedLine, ...] = ()
     lead_id: str = ""
     rank: int = 0
+    kinds_head: str = ""
+    kinds: tuple[KindLines, ...] = ()
 
     @property
     def shown_lines(self) -> tuple[DatedLine, ...]:
-        """The lines, or the quote as the only one; nothing where there is none."""
+        """The lines, or the quote as the only one; nothing where there is none, or where kinds have them."""
+        if self.kinds and not self.lines:
+            return ()
         own = DatedLine(self.message_id, self.speaker, self.quote, when=self.when)
         return self.lines or ((own,) if self.quote else ())
 

@@ -41,6 +41,7 @@ class Sentences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     how_sure: dict[str, str]
     sides: dict[str, str]
     states: dict[str, str]
+    kinds_head: str
 
 
 @cache

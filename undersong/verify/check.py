@@ -256,6 +256,7 @@ def _quotes(content: Content) -> Iterable[Quote]:
             yield from filter(None, (finding.outcome.request, finding.outcome.reply))
     for lead in content.case.leads:
         yield from lead.quotes
+        yield from (quote for kind in lead.kinds for quote in (*kind.quotes, *kind.answers))
     for session in content.case.sessions:
         claims: tuple[Deduction | Moment | Confirmed, ...] = (
             *session.deductions, *session.moments, *session.confirmations

@@ -23,6 +23,7 @@ from undersong.patterns.significance import ResamplingConfig
 from undersong.patterns.significance.estimate import estimate_significance
 from undersong.pipeline.case_builder import DOUBLE_CHECK, count, highest, judge_calls, spending, with_attribution
 from undersong.pipeline.judged_findings import reading_facts, with_disagreement, with_readings
+from undersong.pipeline.lead_kinds import with_kinds
 from undersong.report.render import FORMATS, formats_of
 from undersong.report.writer import CONVERSATIONS, DATA, EVALUATIONS, write
 from undersong.rows.corpus_scales import null_bands_of, ranks_of, table_name
@@ -141,7 +142,8 @@ def recompute_leads(content: Content) -> Iterator[Discrepancy]:
     messages = {(message.conversation, message.id): message for message in case.cited}
     texts = {place: message.text for place, message in messages.items()}
     leads = with_decisions(all_leads(content.rows, case.findings, case.signals, case.sessions), case.reviews, texts)
-    again = with_quotes(leads, content.rows, messages)
+    transcripts = {conversation.id: conversation for conversation in content.conversations}
+    again = with_kinds(with_quotes(leads, content.rows, messages), transcripts.get)
     others = {each.id: each for each in again}
     for lead in case.leads:
         if lead != others.pop(lead.id, None):

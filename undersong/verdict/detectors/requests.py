@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 
 from undersong.datafiles.stored import stored
-from undersong.datafiles.verdict_config import RequestKind, pattern, requests_config
+from undersong.datafiles.verdict_config import pattern, requests_config
 from undersong.models import Message, Moment
 from undersong.models.verdict import REQUEST
 from undersong.verdict.claims import sentence
@@ -84,15 +84,19 @@ def _listed(parts: list[str]) -> str:
 
 def _places(name: str, messages: list[Message]) -> list[tuple[Message, Place]]:
     """The messages that ask so, each with the first sentence that does."""
-    kind, found_at = requests_config().asks[name], []
-    for message in messages:
-        text = _folded(message)
-        if kind.unless and pattern((kind.unless,)).search(text):
-            continue
-        match = next((one for one in _pattern(name).finditer(text) if not _is_undone(kind, text, one.start())), None)
-        if match is not None:
-            found_at.append((message, _trimmed(text, *sentence(text, *match.span()))))
-    return found_at
+    places = ((message, request_place(name, message)) for message in messages)
+    return [(message, place) for message, place in places if place is not None]
+
+
+def request_place(name: str, message: Message) -> Place | None:
+    """The first sentence of a message with a kind of request, None where it has none."""
+    kind, text = requests_config().asks[name], _folded(message)
+    if kind.unless and pattern((kind.unless,)).search(text):
+        return None
+    match = next(
+        (one for one in _pattern(name).finditer(text) if not is_undone(kind.negatable, text, one.start())), None
+    )
+    return None if match is None else trimmed(text, *sentence(text, *match.span()))
 
 
 def _folded(message: Message) -> str:
@@ -100,13 +104,13 @@ def _folded(message: Message) -> str:
     return message.text[: requests_config().looked_at].replace("’", "'")
 
 
-def _is_undone(kind: RequestKind, text: str, start: int) -> bool:
-    return (
-        kind.negatable and pattern((requests_config().negation,)).search(text[max(0, start - 60) : start]) is not None
-    )
+def is_undone(negatable: bool, text: str, start: int) -> bool:
+    """Whether what stands right before a place says that it is none, such as a warning or another's words."""
+    return negatable and pattern((requests_config().negation,)).search(text[max(0, start - 60) : start]) is not None
 
 
-def _trimmed(text: str, start: int, end: int) -> Place:
+def trimmed(text: str, start: int, end: int) -> Place:
+    """A place without the white space around it."""
     words = text[start:end]
     return start + len(words) - len(words.lstrip()), end - (len(words) - len(words.rstrip()))
 
