@@ -264,6 +264,12 @@ REPEATED = (
     ("gemini/MyActivity.json", '"html": "', '"html": ["aside"], "x": "', ODD),
     ("openhands/events.json", '"observation": "run"', '"observation": "It has run."', "words under 'observation'"),
     ("openhands/events.json", '"observation": "run"', '"observation": "run", "args": "It ran."', "words under 'args'"),
+    (
+        "gemini/MyActivity.json",
+        '"products": [',
+        '"products": {"html": "Not at noon."}, "x": [',
+        "words under 'products'",
+    ),
     ("moltbook/posts.json", '"content": "', '"content": ["aside"], "x": "', ODD),
     (
         "moltbook/posts.json",

@@ -28,6 +28,7 @@ _TAG = re.compile(r"<(?:(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9]*)(?:[\s/][^<>]*)
 _KEYS = frozenset(
     ("header", "title", "titleUrl", "time", "products", "activityControls", "safeHtmlItem", "attachedFiles")
 )
+_LISTS_OF_NAMES = ("products", "activityControls")
 
 
 class Activity(NamedTuple):
@@ -74,6 +75,10 @@ def _is_gemini(header: str) -> bool:
     return any(name in header.lower() for name in PRODUCTS)
 
 
+def _is_list_of_names(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
+
+
 def _activity(record: JsonRecord, notes: SkipLog) -> Activity | Problem | None:
     """An activity, None for one that is no talk, which is noted."""
     value, ref = record
@@ -82,6 +87,8 @@ def _activity(record: JsonRecord, notes: SkipLog) -> Activity | Problem | None:
         return Problem(what="an activity without a title", where=str(ref))
     notes.marks(value, ref)
     notes.unread(value, ref, _KEYS)
+    odd = {key: value[key] for key in _LISTS_OF_NAMES if not _is_list_of_names(value.get(key))}
+    notes.unread(odd, ref, frozenset())
     if not _is_gemini(str(value.get("header"))):
         notes.add("activity of another product, not read", ref)
         return None
