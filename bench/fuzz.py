@@ -222,7 +222,10 @@ def _read_alone(sample: Sample, form: str | None = None) -> list[Conversation | 
 
 def _words_at(data: bytes, where: str) -> set[str]:
     """The words at a place of an input, such as ``a.json#/turns/3`` or ``a.jsonl:4``."""
-    line, pointer = re.fullmatch(r"[^#]*?(?::(\d+))?(?:#(/.*))?", where, re.DOTALL).groups()  # type: ignore[union-attr]
+    match = re.fullmatch(r"[^#]*?(?::(\d+))?(?:#(/.*))?", where, re.DOTALL)
+    if match is None:  # the name of a conversation, not a place
+        return set()
+    line, pointer = match.groups()
     lines = data.split(b"\n")
     part = lines[int(line) - 1] if line and int(line) <= len(lines) else data if pointer else b""
     try:

@@ -237,6 +237,13 @@ REPEATED = (
         "words under 'final_thought'",
     ),
     ("telegram/result.json", '"plain", "text"', '"plain", "words"', "words under 'words'"),
+    ("openhands/events.json", '"args": {', '"thought": "It is late.", "args": {', "words under 'thought'"),
+    (
+        "otel/trace.json",
+        '"key": "gen_ai.input.messages"',
+        '"key": "gen_ai.input.messages", "value": {"stringValue": "Which?"}}, {"key": "gen_ai.input.messages"',
+        "earlier one of two attributes of one name",
+    ),
     ("telegram/result.json", '"bold", "text"', '"bold", "words"', "words under 'words'"),
     ("discord/lantern.json", '"embeds": []', '"embeds": "The lantern is out."', "words under 'embeds'"),
     ("gemini/MyActivity.json", '"html": "', '"markup": "', "words under 'markup'"),

@@ -48,8 +48,20 @@ _KEYS = frozenset(
         "thinking_blocks",
     )
 )  # message and the metadata repeat what args or content say
-_ACTION_KEYS = _KEYS - {"content", "extras", "observation"}  # in one of version 0 these belong to the other kind
-_OBSERVATION_KEYS = _KEYS - {"args"}
+_SDK_KEYS = frozenset(
+    (
+        "kind",
+        "llm_message",
+        "thought",
+        "reasoning_content",
+        "error",
+        "rejection_reason",
+        "summary",
+        "thinking_blocks",
+    )
+)  # of version 1 only
+_ACTION_KEYS = _KEYS - _SDK_KEYS - {"content", "extras", "observation"}  # of version 0; these belong to the other kind
+_OBSERVATION_KEYS = _KEYS - _SDK_KEYS - {"args"}
 _WORD_KEYS = frozenset(
     (
         "content",

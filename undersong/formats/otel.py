@@ -238,8 +238,12 @@ def _attributes(value: Any, ref: SourceRef | None = None, notes: SkipLog | None 
     if isinstance(value, list):
         if ref and notes and (odd := sum(not _is_attribute(item) for item in value)):
             notes.add(_ODD_ATTRIBUTE, ref, odd)
-        pairs = ((item.get("key"), _typed(item.get("value"))) for item in value if isinstance(item, dict))
-        return {key: plain for key, plain in pairs if isinstance(key, str)}
+        typed = ((item.get("key"), _typed(item.get("value"))) for item in value if isinstance(item, dict))
+        pairs = [(key, plain) for key, plain in typed if isinstance(key, str)]
+        named = dict(pairs)
+        if ref and notes and (twice := sum(named[key] != plain for key, plain in pairs)):
+            notes.add("earlier one of two attributes of one name, not read", ref, twice)
+        return named
     flat = dict[str, Any]()
     stack: list[tuple[str, Any]] = [("", value)]
     while stack:
