@@ -68,9 +68,8 @@ def _last_name(agent: str) -> str:
 def side_of(messages: Sequence[MeasuredMessage], agent: str) -> str | None:
     """This agent's name if its messages weigh more in wording (without levels of it: rank higher in negative traits)
     than those of the other side; else None, since counting cannot tell."""
-    own, other = SourceSums(), SourceSums()
-    for message in messages:
-        (own if message.row.agent == agent else other).add(message)
+    sides = ([each for each in messages if (each.row.agent == agent) is is_own] for is_own in (True, False))
+    own, other = map(SourceSums.of, sides)
     source = "harm" if own.mean("wording") is None or other.mean("wording") is None else "wording"
     levels = own.mean(source), other.mean(source)
     if levels[0] is None or levels[1] is None or levels[0] <= levels[1]:
@@ -124,7 +123,7 @@ def _which(side: str | None) -> str:
 
 
 def _pair_counts(messages: Sequence[MeasuredMessage], bands: Mapping[str, SignalBand]) -> str:
-    both = SourceSums().add_all(messages)
+    both = SourceSums.of(messages)
     (over, _), (phrases, _) = both.count("over"), both.count("phrases")
     size = counted(len(messages), "message")
     if over:

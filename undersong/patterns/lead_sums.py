@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
+from typing import TypeAlias
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from undersong.models import NEGATIVE_TRAITS, Row, SignalBand
 from undersong.patterns.lead_weights import lead_weights
 from undersong.patterns.nomination import SILENT_ROLES
+
+Figures: TypeAlias = npt.NDArray[np.float64]
 
 PROTECTS = ("pushback", "de_escalation", "points_to_help")  # signals of an assistant that does what it should
 OWNS_UP, CLEARLY = "fault_admission", 0.5  # a signal, and the level from which on a message is quoted after all others
@@ -49,7 +54,7 @@ def measured_messages(rows: Iterable[Row], bands: Mapping[str, SignalBand]) -> l
         measured.append(
             MeasuredMessage(
                 row,
-                fmean(row.signals[name] for name in own) if own else None,
+                fmean([row.signals[name] for name in own]) if own else None,
                 None if harm is None else _rank(harm, tables[row.scale or "level"]),
                 None if row.absolute_scores is None else harm,
                 _wording(row),
@@ -80,71 +85,82 @@ def _rank(value: float, table: Sequence[float]) -> float:
 
 
 SOURCES = ("signal", "harm", "level", "wording", "over", "phrases", "triage")
+PLACES = {source: place for place, source in enumerate(SOURCES)}
+UNKNOWN = float("nan")
 
 
 class SourceSums:
     """Sums and counts by source, of messages or of agents' means."""
 
-    def __init__(self) -> None:
-        self.messages = 0
-        self._sums = dict.fromkeys(SOURCES, 0.0)
-        self._counts = dict.fromkeys(SOURCES, 0)
+    __slots__ = ("_counts", "_sums", "messages")
+
+    def __init__(self, messages: int = 0, sums: Figures | None = None, counts: Figures | None = None) -> None:
+        """``sums`` and ``counts`` are those of SOURCES, in their order."""
+        self.messages = messages
+        self._sums = np.zeros(len(SOURCES)) if sums is None else sums
+        self._counts = np.zeros(len(SOURCES)) if counts is None else counts
 
     @classmethod
     def of_wording(cls, level: float) -> SourceSums:
         """A mean of wording that was measured elsewhere."""
         sums = cls()
-        sums._take("wording", level)
+        sums._sums[PLACES["wording"]], sums._counts[PLACES["wording"]] = level, 1
         return sums
 
-    def add(self, message: MeasuredMessage) -> None:
-        """Count one message."""
-        row, scored = message.row, message.signal is not None
-        self.messages += 1
-        self._take("signal", message.signal)
-        self._take("harm", message.harm)
-        self._take("level", message.level)
-        self._take("wording", message.wording)
-        self._take("over", float(bool(message.over)) if scored else None)
-        self._take("phrases", float(row.total > 0))
-        self._take("triage", row.triage)
+    @classmethod
+    def of(cls, messages: Sequence[MeasuredMessage]) -> SourceSums:
+        """The sums of messages."""
+        return next(iter(cls.of_groups(messages, [0] * len(messages), 1)))
 
-    def add_all(self, messages: Iterable[MeasuredMessage]) -> SourceSums:
-        """Count messages, and return these sums."""
-        for message in messages:
-            self.add(message)
-        return self
+    @classmethod
+    def of_groups(cls, messages: Sequence[MeasuredMessage], groups: Sequence[int], count: int) -> Iterator[SourceSums]:
+        """The sums of each of ``count`` groups; ``groups`` has that of each message. What else is counted moves no sum,
+        not even in its last digit."""
+        figures = np.array([_figures(message) for message in messages]).reshape(-1, len(SOURCES))
+        is_known, sums, counts = ~np.isnan(figures), np.zeros((count, len(SOURCES))), np.zeros((count, len(SOURCES)))
+        np.add.at(sums, groups, np.where(is_known, figures, 0.0))
+        np.add.at(counts, groups, is_known)
+        sizes = np.bincount(groups, minlength=count).tolist() if messages else [0] * count
+        return (cls(*group) for group in zip(sizes, sums, counts, strict=True))
 
     def add_means(self, agent: SourceSums) -> None:
         """Count the means of an agent, each as one value."""
-        for source in SOURCES:
-            self._take(source, agent.mean(source))
-
-    def _take(self, source: str, value: float | None) -> None:
-        if value is not None:
-            self._sums[source] += value
-            self._counts[source] += 1
+        is_known = agent._counts > 0
+        self._sums += np.divide(agent._sums, agent._counts, out=np.zeros(len(SOURCES)), where=is_known)
+        self._counts += is_known
 
     def mean(self, source: str) -> float | None:
         """The mean, None of nothing."""
-        return self._sums[source] / self._counts[source] if self._counts[source] else None
+        place = PLACES[source]
+        return float(self._sums[place] / self._counts[place]) if self._counts[place] else None
 
     def count(self, source: str) -> tuple[int, int]:
         """Of a source that is 0 or 1: how many are 1, of how many."""
-        return round(self._sums[source]), self._counts[source]
+        place = PLACES[source]
+        return round(self._sums[place]), round(self._counts[place])
 
-    def join(self, other: SourceSums, sign: int = 1) -> None:
-        """Add other sums, or take them away."""
-        self.messages += sign * other.messages
-        for source in SOURCES:
-            self._sums[source] += sign * other._sums[source]
-            self._counts[source] += sign * other._counts[source]
+    def join(self, other: SourceSums) -> None:
+        """Add other sums."""
+        self.messages += other.messages
+        self._sums += other._sums
+        self._counts += other._counts
 
     def without(self, own: SourceSums) -> SourceSums:
         """These sums without those that are among them."""
-        rest = joined_sums((self,))
-        rest.join(own, -1)
-        return rest
+        return SourceSums(self.messages - own.messages, self._sums - own._sums, self._counts - own._counts)
+
+
+def _figures(message: MeasuredMessage) -> tuple[float, ...]:
+    """What counts of a message, in the order of SOURCES."""
+    return (
+        UNKNOWN if message.signal is None else message.signal,
+        UNKNOWN if message.harm is None else message.harm,
+        UNKNOWN if message.level is None else message.level,
+        UNKNOWN if message.wording is None else message.wording,
+        UNKNOWN if message.signal is None else float(bool(message.over)),
+        float(message.row.total > 0),
+        UNKNOWN if message.row.triage is None else message.row.triage,
+    )
 
 
 def joined_sums(several: Iterable[SourceSums]) -> SourceSums:

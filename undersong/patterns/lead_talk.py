@@ -38,20 +38,24 @@ class TalkPart(msgspec.Struct, frozen=True, gc=False):
 class Talk:
     """Messages by agent, conversation and addressee, each counted once."""
 
-    def __init__(self, messages: Iterable[MeasuredMessage]) -> None:
+    def __init__(self, messages: Sequence[MeasuredMessage]) -> None:
         self.agents: dict[str, Cells] = {}
         self.conversations: dict[str, SourceSums] = {}
+        places: dict[tuple[str, str, str | None], int] = {}
+        groups, cells = list[int](), list[_Cell]()
         for message in messages:
-            row = message.row
-            cells = self.agents.setdefault(row.agent, {})
-            cell = cells.get((row.conversation, row.target))
-            if cell is None:
-                cell = cells[row.conversation, row.target] = _Cell([], SourceSums())
-            cell.messages.append(message)
-            cell.sums.add(message)
-        for cells in self.agents.values():
-            for (home, _), cell in cells.items():
-                self.conversations.setdefault(home, SourceSums()).join(cell.sums)
+            agent, home, target = key = message.row.agent, message.row.conversation, message.row.target
+            if key not in places:
+                places[key] = len(cells)
+                cells.append(_Cell([], SourceSums()))
+                self.agents.setdefault(agent, {})[home, target] = cells[-1]
+            groups.append(places[key])
+            cells[groups[-1]].messages.append(message)
+        for (_, home, _), cell, sums in zip(
+            places, cells, SourceSums.of_groups(messages, groups, len(cells)), strict=True
+        ):
+            cell.sums = sums
+            self.conversations.setdefault(home, SourceSums()).join(sums)
 
     def whole(self, agent: str, *, without: Collection[str] = ()) -> TalkPart:
         """All that an agent writes, but what it writes to those ``without``."""
@@ -60,26 +64,29 @@ class Talk:
     def parts(self, agent: str, least: int) -> list[TalkPart]:
         """The parts of an agent's talk with ``least`` messages or more: for each addressee, and for each conversation
         in which it addresses nobody; none where a part is all that it writes."""
-        cells = self.agents[agent]
         groups: dict[tuple[str | None, str | None], list[_Cell]] = {}
-        for (home, target), cell in cells.items():
+        homes: dict[str, list[SourceSums]] = {}
+        for (home, target), cell in self.agents[agent].items():
             groups.setdefault((target, None if target else home), []).append(cell)
+            homes.setdefault(home, []).append(cell.sums)
         if len(groups) == 1:
             return []
         return [
-            self._part(agent, target, group)
-            for (target, _), group in groups.items()
+            self._to(agent, target, group) if home is None else self._in(home, group, joined_sums(homes[home]))
+            for (target, home), group in groups.items()
             if sum(cell.sums.messages for cell in group) >= least
         ]
 
-    def _part(self, agent: str, target: str | None, group: Sequence[_Cell]) -> TalkPart:
+    def _in(self, home: str, group: Sequence[_Cell], own: SourceSums) -> TalkPart:
+        """What an agent, all of whose sums there are ``own``, writes to nobody by name in a conversation."""
         messages, sums = _together(group)
-        home = messages[0].row.conversation
-        if target is None:
-            there = joined_sums(cell.sums for (name, _), cell in self.agents[agent].items() if name == home)
-            return TalkPart(messages, sums, None, home, (), self.conversations[home].without(there))
-        answers, others = _together(self._answers(agent, target, {cell.messages[0].row.conversation for cell in group}))
-        return TalkPart(messages, sums, target, None, answers, others)
+        return TalkPart(messages, sums, None, home, (), self.conversations[home].without(own))
+
+    def _to(self, agent: str, target: str | None, group: Sequence[_Cell]) -> TalkPart:
+        """What an agent writes to one other."""
+        messages, sums = _together(group)
+        answers = self._answers(agent, target or "", {cell.messages[0].row.conversation for cell in group})
+        return TalkPart(messages, sums, target, None, *_together(answers))
 
     def _answers(self, agent: str, target: str, homes: set[str]) -> list[_Cell]:
         """What ``target`` writes to the agent; where that is nothing, what it writes in these conversations."""
