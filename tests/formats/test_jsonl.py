@@ -211,3 +211,32 @@ def test_messages_in_a_list_of_conversations_name_their_own(ingest: Any) -> None
 def test_a_key_that_is_not_read_is_named_in_a_wrapped_document(ingest: Any) -> None:
     result = ingest({"conversations": [{"messages": [{"author": "kira", "text": "x", "sent_at": "2026-01-01"}]}]})
     assert result.problem_texts("note") == ["1 × key 'sent_at', which is not read; 'time' is"]
+
+
+@pytest.mark.parametrize(
+    ("links", "answered"),
+    [
+        ({"reply_to": "a"}, "a"),
+        ({"parent_id": "a"}, "a"),
+        ({"in_reply_to": "a"}, "a"),
+        ({"in_reply_to": "a", "parent_id": "root"}, "a"),
+        ({"reply_to": "a", "parent_id": "root"}, "a"),
+        ({"reply_to": None, "parent_id": "a"}, "a"),
+        ({"parent_id": None}, None),
+        ({"parent_comment": "a"}, None),
+        ({"parents": "a"}, None),
+        ({"thread_root": "a"}, None),
+        ({"in_reply_to_name": "ada"}, None),
+    ],
+)
+def test_a_link_to_what_is_answered_is_read_under_its_usual_names(
+    links: dict[str, Any], answered: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "in.jsonl"
+    rows = [
+        {"id": "a", "author": "ada", "text": "Did it rain?"},
+        {"id": "b", "author": "bo", "text": "It did."} | links,
+    ]
+    path.write_bytes(b"".join(encode(row) + b"\n" for row in rows))
+    (conversation,) = outcome(path).conversations
+    assert conversation.messages[1].reply_to == answered

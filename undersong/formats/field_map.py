@@ -23,13 +23,14 @@ SYNONYMS = {  # our key → what others call it, the likeliest first
     "id": ("msg_id", "message_id", "comment_id", "post_id", "uuid"),
     "conversation": ("channel_id", "chat_id", "room_id", "session_id", "dialog_id", "ticket_id", "channel", "room"),
     "time": ("sent_at", "posted_at", "created", "createdAt", "datetime", "date", "created_utc"),
-    "reply_to": ("in_reply_to", "reply_to_id", "parent_id"),
+    "reply_to": ("reply_to_id",),
 }
 SPELLINGS = {  # our keys that the reader takes under other names, too
     "text": ("content",),
     "author": ("agent", "sender"),
     "conversation": ("conversation_id", "thread", "thread_id"),
     "time": ("ts", "timestamp", "created_at"),
+    "reply_to": ("in_reply_to", "parent_id"),
 }
 
 

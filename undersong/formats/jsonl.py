@@ -86,9 +86,11 @@ class _CommonLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     time: str | None = None
 
 
+_REPLY_TO = ("in_reply_to", "parent_id")  # other names of reply_to
 _READ = frozenset(
     (
         *JsonlLine.__struct_fields__,
+        *_REPLY_TO,
         "tier",
         "state",
         "traits",
@@ -434,7 +436,10 @@ def _fields(value: Any) -> JsonlLine:
         return value
     if not isinstance(value, Mapping):
         raise RecordError(f"a message that is {_kind(value)}", remedy="write an object with 'author' and 'text'")
-    return JsonlLine(**{key: value[key] for key in JsonlLine.__struct_fields__ if key in value})
+    line = JsonlLine(**{key: value[key] for key in JsonlLine.__struct_fields__ if key in value})
+    if line.reply_to is None:
+        line.reply_to = next((value[key] for key in _REPLY_TO if value.get(key) is not None), None)
+    return line
 
 
 def _number(ref: SourceRef) -> str:
@@ -448,18 +453,9 @@ def _kind(value: Any) -> str:
 
 _OTHER_NAMES = {
     "id": ("message_id", "msg_id", "uuid"),
-    "reply_to": ("parent", "parent_id", "in_reply_to"),
-    "conversation": (
-        "chat",
-        "chat_id",
-        "session",
-        "session_id",
-        "channel",
-        "channel_id",
-        "room",
-        "room_id",
-        "dialog_id",
-    ),
+    "reply_to": ("parent",),
+    "conversation": ("chat", "chat_id", "session", "session_id", "channel", "channel_id", "room", "room_id",
+                     "dialog_id"),  # fmt: skip
     "time": ("date", "datetime", "date_time", "sent_at", "created"),
 }
 # letters of keys that may tell apart who has one name
