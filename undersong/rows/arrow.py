@@ -153,7 +153,8 @@ def to_frame(record: Case | Finding, library: FrameLibrary = "polars", rows: Fra
         if library == "pandas":
             return table.to_pandas()
     except ModuleNotFoundError as error:
-        raise UsageError(f"{library} is not installed", remedy=f"pip install 'undersong[parquet]' {library}, or take 'pyarrow'") from error
+        remedy = f"pip install 'undersong[parquet]' {library}, or take 'pyarrow'"
+        raise UsageError(f"{library} is not installed", remedy=remedy) from error
     if library != "pyarrow":
         raise UsageError(f"unknown library '{library}'", remedy="known are polars, pandas, pyarrow")
     return table
