@@ -454,7 +454,7 @@ def _kind(value: Any) -> str:
 _OTHER_NAMES = {
     "id": ("message_id", "msg_id", "uuid"),
     "reply_to": ("parent",),
-    "conversation": (*"chat chat_id session session_id channel channel_id room room_id dialog_id".split(),),
+    "conversation": (*["chat", "chat_id", "session", "session_id", "channel", "channel_id", "room", "room_id", "dialog_id"],),
     "time": ("date", "datetime", "date_time", "sent_at", "created"),
 }
 # letters of keys that may tell apart who has one name
