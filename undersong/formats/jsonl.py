@@ -451,10 +451,11 @@ def _kind(value: Any) -> str:
     return "null" if value is None else kinds.get(type(value), "an object")
 
 
+_ROOMS = ("room", "room_id", "dialog_id")
 _OTHER_NAMES = {
     "id": ("message_id", "msg_id", "uuid"),
     "reply_to": ("parent",),
-    "conversation": (*["chat", "chat_id", "session", "session_id", "channel", "channel_id", "room", "room_id", "dialog_id"],),
+    "conversation": ("chat", "chat_id", "session", "session_id", "channel", "channel_id", *_ROOMS),
     "time": ("date", "datetime", "date_time", "sent_at", "created"),
 }
 # letters of keys that may tell apart who has one name
