@@ -211,6 +211,7 @@ REPEATED = (
         "words under 'contents'",
     ),
     ("copilot/chat.json", '"toolCallRounds"', '"rounds"', UNTOLD),
+    ("copilot/chat.json", '"value": "."', '"value": {"content": "It is late."}', "words under 'content'"),
     ("inspect/harbour.json", '"input": "When is high tide?"', '"input": "When is low water?"', OTHER),
     ("claude/conversations.json", '"text": "Not outdoors."', '"text": "Not in the yard."', OTHER),
     ("braintrust/logs.jsonl", '"output": "In the shed."', '"output": "In the attic."', OTHER),

@@ -160,6 +160,8 @@ def _parts(log: AgentLog, parts: Any, ref: SourceRef, model: str | None, notes: 
         if kind in _TEXT:
             words.append(_text([part]))
             notes.unread(part, ref, _PART_KEYS)
+            value = part.get("value")
+            notes.unread(value if isinstance(value, dict) else {}, ref, _PART_KEYS - {"content"})
         elif kind == "thinking":
             log.think(values.printed(part.get("value")))
         elif kind == "toolInvocationSerialized":
