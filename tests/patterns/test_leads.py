@@ -17,6 +17,7 @@ from undersong.patterns.lead_quotes import with_quotes
 from undersong.patterns.lead_sums import SOURCES
 from undersong.patterns.lead_weights import lead_weights
 from undersong.patterns.leads import chances_of, leads_of, places_of, shown_leads
+from undersong.patterns.request_leads import counted_to_one
 from undersong.report.headline import words
 from undersong.report.opening_sentences import sentences
 from undersong.rows.corpus_scales import null_bands_of
@@ -179,6 +180,15 @@ def test_who_does_harm_to_one_is_named_for_what_they_write_to_that_one() -> None
               for row in rows]  # fmt: skip
     counts = "8 of their 8 messages to mo show a signal of harm, most of all pressure; of the 8 by mo, 0 do."
     assert leads(pushed)[0].reason.endswith(f" {counts}")
+
+
+def test_exact_words_have_behind_them_what_was_counted_to_the_same_one_there() -> None:
+    in_one = [msgspec.structs.replace(row, conversation="dm0") if row.conversation == "dm1" else row for row in feed()]
+    first = leads(in_one)[0]
+    assert counted_to_one([first]) == {("kira", "dm0"): first}
+    assert counted_to_one(leads(feed())) == {}  # of two conversations
+    pair = next(lead for lead in leads(worded(run_of(), 0.12)) if lead.above_cut)
+    assert counted_to_one([pair]) == {("kira", "a"): pair}
 
 
 def test_a_conversation_without_addressees_is_looked_at_apart() -> None:

@@ -26,17 +26,23 @@ def all_leads(
 ) -> tuple[Lead, ...]:
     """Every lead of a run, best first: those from exact words, then every agent with enough messages (``leads_of``).
 
-    Where one of two is above the cut for what was counted, too, the lead from exact words has that behind it.
+    Who is above the cut for what was counted of what they write to one other there, too, has that behind exact words.
     """
     counts = leads_of(rows, findings, bands)
-    above = counted_of_two(counts)
+    above = counted_to_one(counts)
     words = (lead for session in sessions for lead in word_leads(session.conversation, session.moments))
-    return ranked_leads([*(with_counted(lead, above.get(lead.agent)) for lead in words), *counts])
+    return ranked_leads([*(with_counted(lead, above.get((lead.agent, lead.conversation))) for lead in words), *counts])
 
 
-def counted_of_two(leads: Iterable[Lead]) -> dict[str, Lead]:
-    """Agent → its lead for what was counted, of those above the cut in conversations of two."""
-    return {lead.agent: lead for lead in leads if lead.above_cut and lead.kind == "conversation"}
+def counted_to_one(leads: Iterable[Lead]) -> dict[tuple[str, str | None], Lead]:
+    """Agent and conversation → the lead for what was counted there of what it writes to one other, of those above the
+    cut."""
+    above = (lead for lead in leads if lead.above_cut and lead.conversation)
+    return {
+        (lead.agent, lead.conversation): lead
+        for lead in above
+        if lead.kind == "conversation" or (lead.kind == "agent" and lead.target)
+    }
 
 
 def with_counted(lead: Lead, counted: Lead | None) -> Lead:

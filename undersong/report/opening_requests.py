@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from undersong.models import Case, Lead, Moment, SessionVerdict
 from undersong.patterns.request_leads import (
-    counted_of_two,
+    counted_to_one,
     request_kind,
     request_lead_id,
     requests_of_speakers,
@@ -37,13 +37,13 @@ class RequestsTogether(NamedTuple):
 def requests_together(case: Case) -> Iterator[RequestsTogether]:
     """Every speaker whose requests are noted, in the order of the leads."""
     leads = {lead.id: lead for lead in case.leads}
-    counted = counted_of_two(case.leads)
+    counted = counted_to_one(case.leads)
     places = {(message.conversation, message.id): message.position for message in case.cited}
     every = []
     for session in order_sessions(case):
         for agent, own in requests_of_speakers(session.moments):
             lead = leads[request_lead_id(session.conversation, agent)]
-            every.append(_together(session, own, lead, counted.get(agent), places))
+            every.append(_together(session, own, lead, counted.get((agent, session.conversation)), places))
     yield from sorted(every, key=lambda asks: asks.rank)
 
 
