@@ -101,11 +101,19 @@ class BypassConfig(SessionRules, frozen=True, kw_only=True):
     definitions: str
     assertions: str
     skips: str
+    test_names: str
+    titles: str
+    failing_lines: str
     values: str
     compares: str
     limits: str
     configs: str
     narrowable: str
+    workflows: str
+    step_off: str
+    lint_rules: str
+    looked_for: str
+    per_file: str
     strict: str
     leaving_lists: str
     leaving_lines: str

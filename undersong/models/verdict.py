@@ -29,6 +29,7 @@ BROKEN = "another check failed, and nothing was changed since"  # reasons of cla
 NARROWER = "a wider run of them failed before, and only a part was run since"
 NOT_RUN = "the message says that it was run again, and "  # how the reason of such a contradicted claim begins
 NARROWED = "the check was narrowed after it failed, and has looked at less since"
+WEAKENED = "the check behind it passes since it was changed"  # how such a reason begins
 PART = "only a part of it was run since the last change"
 SAID_SO = "the next words of the person say that it does not work"  # reasons of disputed claims
 PASTED_ERROR = "the person pasted the error of a program next"

@@ -12,7 +12,7 @@ import msgspec
 from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import calls_config, ledger_config, pattern
 from undersong.models import Deduction, Quote
-from undersong.models.verdict import BROKEN, NARROWED, NOT_RUN, Bypass, LedgerClaim, LedgerKind
+from undersong.models.verdict import BROKEN, NARROWED, NOT_RUN, WEAKENED, Bypass, LedgerClaim, LedgerKind
 from undersong.verdict.admissions import Retraction, admission_of, admits_call, retractions, thoughts_against
 from undersong.verdict.check_claims import (
     NEVER,
@@ -36,6 +36,7 @@ from undersong.verdict.objections import SAID, Objection, objections
 from undersong.verdict.shell import CheckKind
 from undersong.verdict.tool_outcomes import ToolOutcome
 from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
+from undersong.verdict.weakened_checks import weakening_before
 
 OBJECT = 80  # characters of what a claim speaks of
 RETRACTED = 3  # requests back from words that take a claim back to that claim
@@ -57,10 +58,12 @@ class _Session(NamedTuple):
     disputed: Mapping[str, Objection]
     retracted: Mapping[tuple[str, LedgerKind], Quote]
     narrowed: Sequence[Narrowing]
+    bypasses: Sequence[Bypass]
+    runs: Mapping[str, int]
 
 
 def claim_ledger(
-    transcript: Transcript, history: CheckHistory, deductions: Iterable[Deduction]
+    transcript: Transcript, history: CheckHistory, deductions: Iterable[Deduction], bypasses: Sequence[Bypass] = ()
 ) -> tuple[LedgerClaim, ...]:
     """The claims of all agents in order; a claim for which points were deducted is contradicted."""
     contradicted = {
@@ -70,7 +73,8 @@ def claim_ledger(
     }
     disputed = dict(objections(transcript))
     session = _Session(transcript, history, contradicted, disputed, dict(_retracted(transcript)),
-                       tuple(narrowings(transcript, history)))  # fmt: skip
+                       tuple(narrowings(transcript, history)), bypasses,
+                       {turn.message.id: turn.run for turn in transcript.turns})  # fmt: skip
     entries: dict[tuple[str, LedgerKind, int, bool], LedgerClaim] = {}
     for turn in transcript.turns:
         for claim in turn.claims:
@@ -185,6 +189,12 @@ def _by_the_log(session: _Session, turn: TranscriptTurn, claim: Claim, kind: Led
         return Ruling("contradicted", f"{NOT_RUN}{missing}")
     if ruling.state == "backed" and is_narrowed(turn, _about(turn, claim), session.narrowed):
         return ruling._replace(state="unsupported", reason=NARROWED)
+    if (
+        ruling.state == "backed"
+        and kind == "fixed"
+        and (weakened := weakening_before(turn, session.runs, session.bypasses))
+    ):
+        return ruling._replace(state="unsupported", reason=f"{WEAKENED}: {weakened}")
     if ruling.state == "unsupported" and blank:
         return ruling._replace(reason=f"{ruling.reason}; the log has blank turns before it")
     return ruling

@@ -159,11 +159,12 @@ def _ledger(
     Of talk without tools and without code that changes no ledger is kept, unless it is the log of a coding agent.
     """
     keeps = conversation.source_format in AGENT_LOGS or _shows_work(transcript, promises)
-    claims = claim_ledger(transcript, history, deductions) if keeps else ()
+    ways_round = with_context(bypasses(transcript, history), transcript, history)
+    claims = claim_ledger(transcript, history, deductions, ways_round) if keeps else ()
     return {
         "claims": claims,
         "unread": unread_because(conversation, transcript, claims) if keeps else "",
-        "bypasses": with_thoughts(with_context(bypasses(transcript, history), transcript, history), transcript),
+        "bypasses": with_thoughts(ways_round, transcript),
         "repeated": repeated_failures(transcript),
     }
 

@@ -79,7 +79,8 @@ def _by_calls(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass]
             failed, edits = _failed(turn, history), [*edits_of(call), *edits_by_command(command)]
             for edit in edits if failed else ():
                 yield from _by_edit(turn, edit, failed, own_lines)
-            quiet += [silenced for edit in edits if not failed for silenced in _suppressed(turn, edit)]
+            unseen = [edit for edit in edits if not failed or not has_failed(edit, failed)]
+            quiet += [silenced for edit in unseen for silenced in _suppressed(turn, edit)]
             made |= {edit.path.rsplit("/", 1)[-1] for edit in edits_of(call) if edit.old is None}
             own_lines |= {line.strip() for edit in edits if _is_test(edit.path) for line in edit.added}
 
@@ -155,7 +156,7 @@ def _by_edit(
     if _shape(config.configs).search(edit.path):
         yield from _changed_config(turn, edit, failed)
     if tests and _is_test(edit.path):
-        yield from _changed_test(turn, edit)
+        yield from _changed_test(turn, edit, failed)
     added = "\n".join(edit.added)
     if _more(config.silencing_lines, edit) and not _is_test(edit.path):
         lines = _matching(config.silencing_lines, edit.added)
@@ -217,8 +218,26 @@ def _left_out(words: str, failed: Sequence[CheckEvent]) -> bool:
     return any(part and any(part in output for output in outputs) for part in parts)
 
 
-def _changed_test(turn: TranscriptTurn, edit: FileEdit) -> Iterator[Bypass]:
+def has_failed(edit: FileEdit, failed: Sequence[CheckEvent]) -> bool:
+    """Whether a test that an edit changes may have failed: it stands among those that failed, or nobody names these."""
+    if not _is_test(edit.path) or "conftest" in edit.path:
+        return True
+    config, runs = bypass_config(), (event.outcome.outcome.text for event in failed if event.outcome)
+    lines = "\n".join(match[0] for text in runs for match in _shape(config.failing_lines).finditer(text))
+    names = {match[0].rsplit("/", 1)[-1] for match in _shape(config.test_names).finditer(lines)}
+    titles = {
+        next(filter(None, match.groups()), "")
+        for line in (*edit.added, *edit.removed, *edit.new.splitlines())
+        for match in _shape(config.titles).finditer(line)
+    }
+    own = {edit.path.rsplit("/", 1)[-1], *titles} - {""}
+    return not names or any(name in lines for name in own)
+
+
+def _changed_test(turn: TranscriptTurn, edit: FileEdit, failed: Sequence[CheckEvent]) -> Iterator[Bypass]:
     config = bypass_config()
+    if _more(config.skips, edit) and not has_failed(edit, failed):
+        return
     if _more(config.skips, edit):
         lines = _matching(config.skips, edit.added)
         yield _bypass(turn, "skipped", "Tests are skipped after they failed.", lines, edit.path)
