@@ -12,7 +12,7 @@ from tests.conftest import Undersong
 from tests.neo4j.serve import SHORT_LIVED, free_port, kill, start
 from undersong.stores.neo4j import GraphStore
 
-MESSAGES = 400
+MESSAGES = 200
 STORE_FAILED = 4
 
 
