@@ -52,6 +52,8 @@ from undersong.pipeline.options import Options
 ROOT = Path(__file__).parents[1]
 EXECUTORS = "local-cluster[2,1,1024]"
 PER_AGENT = 12  # messages of an agent of the generated corpus
+SHORT = 2_000  # messages; with fewer the JVMs are hardly warm before they end
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 SETTLE = 0.2  # seconds that a stage is active before an executor is killed
 RULE = """
 id: praise_then_price
@@ -130,12 +132,14 @@ def executors(application: str) -> list[int]:
 
 
 @contextmanager
-def session(folder: Path) -> Iterator[SparkSession]:
-    """Spark with two executors in JVMs of their own."""
+def session(folder: Path, *, short: bool = False) -> Iterator[SparkSession]:
+    """Spark with two executors in JVMs of their own; for ``short`` work these compile no more than they must."""
+    java = " ".join(SHORT_LIVED if short else ())
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
     os.environ["SPARK_WORKER_DIR"] = str(folder / "work")
     builder = SparkSession.builder.master(EXECUTORS).config("spark.local.dir", str(folder / "local"))
     for name, value in (
+        ("spark.driver.extraJavaOptions", java), ("spark.executor.extraJavaOptions", java),
         ("spark.ui.enabled", "false"), ("spark.ui.showConsoleProgress", "false"), ("spark.log.level", "OFF"),
         ("spark.task.maxFailures", "10"), ("spark.deploy.maxExecutorRetries", "1000"),
         ("spark.executorEnv.OMP_NUM_THREADS", "1"), ("spark.driver.memory", "2g"),
@@ -152,7 +156,8 @@ def session(folder: Path) -> Iterator[SparkSession]:
 def equal(arguments: argparse.Namespace) -> bool:
     """Every set, in every number of parts, with an executor killed in each step."""
     same = True
-    with tempfile.TemporaryDirectory(prefix="undersong-spark-") as name, session(Path(name)) as opened:
+    few = arguments.messages < SHORT
+    with tempfile.TemporaryDirectory(prefix="undersong-spark-") as name, session(Path(name), short=few) as opened:
         for chosen in arguments.sets:
             prepare: Callable[[argparse.Namespace], Prepared] = globals()[chosen]
             prepared = prepare(arguments)
