@@ -315,6 +315,7 @@ class RoleplayConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/fiction.yaml``: see the comments there."""
 
     asked: str
+    lasts: int
     share: float
 
 

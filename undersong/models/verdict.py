@@ -69,6 +69,9 @@ SPREADS = "spreads_itself"  # code of one that tells them to put its words into 
 REQUEST = "request"  # code of a noted turn that asks something which with others of its speaker is worth a look
 
 
+IN_STORY = "In a story that was asked for."  # at the end of an explanation
+
+
 class Moment(Record, frozen=True, kw_only=True):
     """A turn worth reading that takes no points by itself; ``quotes`` are verbatim, the first is the one to show.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from undersong.core.sanitize import one_line
 from undersong.core.text import turn_at
 from undersong.models import Case, Moment, SessionVerdict
-from undersong.models.verdict import AGENT_ORDERS, ORDERS, REQUEST, SPREADS, TALK_OF_ORDERS
+from undersong.models.verdict import AGENT_ORDERS, IN_STORY, ORDERS, REQUEST, SPREADS, TALK_OF_ORDERS
 from undersong.report.opening_phrases import sentence_start
 from undersong.report.opening_sentences import sentences
 
@@ -55,7 +55,8 @@ def turn_sentence(item: Moment, who: str, others: int, where: str) -> str:
     more = f" and {others:,} more" if others else ""
     form = sentences().turns.get(item.code)
     sentence = form.format(who=who) if form else _explained(item, who)
-    return f"{sentence_start(sentence)} ({turn_at(item.position)}{more}{where})."
+    story = f", {IN_STORY[0].lower()}{IN_STORY[1:-1]}" if item.explanation.endswith(IN_STORY) else ""
+    return f"{sentence_start(sentence)} ({turn_at(item.position)}{more}{where}){story}."
 
 
 def _explained(item: Moment, who: str) -> str:

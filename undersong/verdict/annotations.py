@@ -64,7 +64,8 @@ def _moment(
         return None
     place = sentence(turn.prose, words.start(), words.end()) if words else (0, min(len(turn.message.text), 300))
     explanation, basis = (rule.explanation, WORDS) if words else (f"{rule.explanation} {BY_SIGNAL}", SIGNAL)
-    return moment(turn.message, kind, code, rule.title, explanation, (quote(turn.message, *place),), strength, basis)
+    words_of_it = (quote(turn.message, *place),)
+    return moment(turn.message, kind, code, rule.title, turn.explained(explanation), words_of_it, strength, basis)
 
 
 def _words(prose: str, rule: AnnotationRule) -> re.Match[str] | None:

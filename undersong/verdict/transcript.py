@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from undersong.core.text import text_hash
-from undersong.datafiles.verdict_config import mechanisms
+from undersong.datafiles.verdict_config import mechanisms, roleplay_config
 from undersong.models import CodeBlock, Conversation, Deduction, Message, Moment, Quote, Scan, ToolCall, ToolResult
+from undersong.models.verdict import IN_STORY
 from undersong.verdict.claims import Claim, admits, asks_for_a_story, claims, goes_on, is_speech, prose, without_speech
 from undersong.verdict.tool_outcomes import ToolOutcome, outcome
 
@@ -24,11 +25,13 @@ MomentBasis = Literal["words", "signal", "judge"]
 class TranscriptTurn:
     """One message at its place; ``run`` counts what people asked so far: the work on one request is a run.
 
-    ``story``: one was asked for before, so that what is in quotation marks is not the agent's own.
+    ``story``: one was asked for before, so that what is in quotation marks is not the agent's own. ``asked_ago``: so
+    many turns before, the last time; None where nobody asked.
     """
 
-    def __init__(self, place: int, message: Message, scan: Scan, run: int, *, story: bool = False) -> None:
-        self.place, self.message, self.scan, self.run, self.story = place, message, scan, run, story
+    def __init__(self, place: int, message: Message, scan: Scan, run: int, *, asked_ago: int | None = None) -> None:
+        self.place, self.message, self.scan, self.run = place, message, scan, run
+        self.story, self.asked_ago = asked_ago is not None, asked_ago
         self.is_agent = message.role not in NOT_AGENTS
         self.outcomes: list[ToolOutcome] = []
 
@@ -37,6 +40,11 @@ class TranscriptTurn:
         """The message's own words, at the same places."""
         own_words = prose(self.message, self.scan)
         return without_speech(own_words) if self.story and self.is_agent else own_words
+
+    def explained(self, explanation: str) -> str:
+        """An explanation of the turn, which says so where a story was asked for shortly before."""
+        in_story = self.is_agent and self.asked_ago is not None and self.asked_ago <= roleplay_config().lasts
+        return f"{explanation} {IN_STORY}" if in_story else explanation
 
     @cached_property
     def is_speech(self) -> bool:
@@ -156,13 +164,13 @@ def moment(
 
 def turns_of(conversation: Conversation, scans: Sequence[Scan]) -> Iterator[TranscriptTurn]:
     run = place = 0
-    story = False
+    asked: int | None = None
     for message, scan in zip(conversation.messages, scans, strict=True):
         if message.branch is not None:
             continue
         run += message.role in ASKS
-        yield TranscriptTurn(place, message, scan, run, story=story)
-        story |= message.role in ASKS and asks_for_a_story(message.text)
+        yield TranscriptTurn(place, message, scan, run, asked_ago=None if asked is None else place - asked)
+        asked = place if message.role in ASKS and asks_for_a_story(message.text) else asked
         place += 1
 
 
@@ -247,4 +255,6 @@ def candidate(
     strength: float | None = None,
 ) -> Moment:
     """A turn that looks like a mechanism, and lacks the evidence that would take points; ``strength`` of a signal."""
-    return moment(turn.message, "candidate", code, title, f"{explanation} {NO_POINTS}", quotes, strength)
+    return moment(
+        turn.message, "candidate", code, title, turn.explained(f"{explanation} {NO_POINTS}"), quotes, strength
+    )
