@@ -41,6 +41,8 @@ class Talk:
     def __init__(self, messages: Sequence[MeasuredMessage]) -> None:
         self.agents: dict[str, Cells] = {}
         self.conversations: dict[str, SourceSums] = {}
+        self._by_target: dict[tuple[str, str | None], list[_Cell]] = {}  # by agent and addressee
+        self._by_home: dict[tuple[str, str], list[_Cell]] = {}  # by agent and conversation
         places: dict[tuple[str, str, str | None], int] = {}
         groups, cells = list[int](), list[_Cell]()
         for message in messages:
@@ -49,6 +51,8 @@ class Talk:
                 places[key] = len(cells)
                 cells.append(_Cell([], SourceSums()))
                 self.agents.setdefault(agent, {})[home, target] = cells[-1]
+                self._by_target.setdefault((agent, target), []).append(cells[-1])
+                self._by_home.setdefault((agent, home), []).append(cells[-1])
             groups.append(places[key])
             cells[groups[-1]].messages.append(message)
         for (_, home, _), cell, sums in zip(
@@ -65,21 +69,20 @@ class Talk:
         """The parts of an agent's talk with ``least`` messages or more: for each addressee, and for each conversation
         in which it addresses nobody; none where a part is all that it writes."""
         groups: dict[tuple[str | None, str | None], list[_Cell]] = {}
-        homes: dict[str, list[SourceSums]] = {}
         for (home, target), cell in self.agents[agent].items():
             groups.setdefault((target, None if target else home), []).append(cell)
-            homes.setdefault(home, []).append(cell.sums)
         if len(groups) == 1:
             return []
         return [
-            self._to(agent, target, group) if home is None else self._in(home, group, joined_sums(homes[home]))
+            self._to(agent, target, group) if home is None else self._in(agent, home, group)
             for (target, home), group in groups.items()
             if sum(cell.sums.messages for cell in group) >= least
         ]
 
-    def _in(self, home: str, group: Sequence[_Cell], own: SourceSums) -> TalkPart:
-        """What an agent, all of whose sums there are ``own``, writes to nobody by name in a conversation."""
+    def _in(self, agent: str, home: str, group: Sequence[_Cell]) -> TalkPart:
+        """What an agent writes to nobody by name in a conversation."""
         messages, sums = _together(group)
+        own = joined_sums(cell.sums for cell in self._by_home[agent, home])
         return TalkPart(messages, sums, None, home, (), self.conversations[home].without(own))
 
     def _to(self, agent: str, target: str | None, group: Sequence[_Cell]) -> TalkPart:
@@ -90,9 +93,8 @@ class Talk:
 
     def _answers(self, agent: str, target: str, homes: set[str]) -> list[_Cell]:
         """What ``target`` writes to the agent; where that is nothing, what it writes in these conversations."""
-        cells = self.agents.get(target, {})
-        to_agent = [cell for (_, whom), cell in cells.items() if whom == agent]
-        return to_agent or [cell for (home, _), cell in cells.items() if home in homes]
+        to_agent = self._by_target.get((target, agent), [])
+        return to_agent or [cell for home in sorted(homes) for cell in self._by_home.get((target, home), ())]
 
 
 def _together(cells: Iterable[_Cell]) -> tuple[list[MeasuredMessage], SourceSums]:
