@@ -63,3 +63,5 @@ def test_an_audits_finding_survives_a_hundred_harmless_messages(
     with GraphStore(address) as store:
         (finding,) = store.findings()
         assert (finding.agent, finding.pattern) == ("kira", "love_bombing")
+        (edge,) = store._read("MATCH (a:Agent)-[r:EXHIBITS_PATTERN]->(:Pattern) RETURN a.agent_id, r.finding_id")
+        assert [*edge] == ["kira", finding.finding_id]

@@ -217,10 +217,12 @@ def test_an_unknown_conversation_is_no_innocent_one(monitor: SyncMonitor) -> Non
 
 
 def test_what_is_on_its_way_is_told_apart_from_findings(monitor: SyncMonitor) -> None:
-    for place in range(5):
-        monitor.observe(make_message(place))
-    assert monitor.findings() == ()
-    assert all(each.missing for each in monitor.emerging("kira"))
+    seen = []
+    for place, mood in enumerate(CYCLE):
+        monitor.observe(make_message(place, mood))
+        warnings = [(each.message_ids, each.missing) for each in monitor.emerging("kira")]
+        seen.append((warnings, ids(monitor.findings())))
+    assert seen == [([], []), ([], []), ([(WHOLE[:3], ("TURN",))], []), ([], [WHOLE])]
 
 
 def test_a_mapping_without_a_position_comes_last(monitor: SyncMonitor) -> None:
