@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from undersong.models import Row
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Node, Window, walk
+from undersong.patterns.language.fields import Context, row_leaf
+from undersong.patterns.language.logic import Evaluate, compile_tree
 from undersong.patterns.vectorized.environments import events_of
 from undersong.patterns.vectorized.exact_sum import (
     EXACT,
@@ -23,6 +26,8 @@ from undersong.patterns.vectorized.exact_sum import (
 from undersong.patterns.vectorized.rolling import WindowEvents, least
 from undersong.patterns.vectorized.rule_plan import every_tree, running_sum
 from undersong.patterns.vectorized.vector_logic import B, Vectors
+
+TOGETHER = 20  # rows from which on arrays say what each of them is sooner than functions do, row by row
 
 
 class SumsSoFar(NamedTuple):
@@ -57,6 +62,7 @@ class AgentSums:
         )
         self.windows = tuple(window for window in windows if summed_so_far(window))
         self.numbers: Mapping[Node, int] = {window: number for number, window in enumerate(self.windows)}
+        self._gathers = [_gathering(window) for window in self.windows]
         self._means = np.array([window.function == "mean" for window in self.windows], dtype=np.bool_)
         self._least = np.array([[least(window)] for window in self.windows], dtype=np.int64).reshape(-1, 1)
 
@@ -72,12 +78,27 @@ class AgentSums:
             return None
         return np.array(sorted(self.numbers[window] for window in windows), dtype=np.int64)
 
-    def take(self, vectors: Vectors, read: B, bounds: I, before: Sequence[F]) -> SumsSoFar:
+    def take(self, rows: Sequence[Row], vectors: Vectors, bounds: I, before: Sequence[F]) -> SumsSoFar:
         """The sums at further rows; ``bounds`` as in a table, and ``before`` the totals of each timeline so far."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._take(vectors, read, bounds, before)
+            if len(rows) < TOGETHER:
+                return self._take(*self._one_by_one(rows), bounds, before)
+            return self._take(*self._of_arrays(rows, vectors), bounds, before)
 
-    def _take(self, vectors: Vectors, read: B, bounds: I, before: Sequence[F]) -> SumsSoFar:
+    def _one_by_one(self, rows: Sequence[Row]) -> tuple[F, B, B]:
+        """What each window takes of each row, whether it counts it, and which windows cannot be summed."""
+        values, counted = np.zeros((len(self.windows), len(rows))), np.zeros((len(self.windows), len(rows)), np.bool_)
+        for place, row in enumerate(rows):
+            if row.state != "scored":
+                continue
+            context = Context(row, {})
+            taken = [gathers(context) for gathers in self._gathers]
+            counted[:, place] = [value is not None for value in taken]
+            values[:, place] = [value or 0.0 for value in taken]
+        return values, counted, np.zeros(len(self.windows), dtype=np.bool_)
+
+    def _of_arrays(self, rows: Sequence[Row], vectors: Vectors) -> tuple[F, B, B]:
+        read = np.array([row.state == "scored" for row in rows], dtype=np.bool_)
         values, counted = np.zeros((len(self.windows), len(read))), np.zeros((len(self.windows), len(read)), np.bool_)
         unfit = np.zeros(len(self.windows), dtype=np.bool_)
         for number, window in enumerate(self.windows):
@@ -87,10 +108,13 @@ class AgentSums:
                 continue
             counted[number] = events.counted & read
             values[number] = np.where(counted[number], events.values, 0.0)
+        return values, counted, unfit
+
+    def _take(self, values: F, counted: B, unfit: B, bounds: I, before: Sequence[F]) -> SumsSoFar:
         whole, rest = limbs_and_rest(values)
-        running = np.zeros((4, len(self.windows), len(read) + 1))
+        running = np.zeros((4, values.shape[0], values.shape[1] + 1))
         np.cumsum([counted, *whole], axis=2, out=running[:, :, 1:])
-        unfit |= rest.any(axis=1) | ~(np.abs(running).max(axis=(0, 2)) < EXACT)
+        unfit = unfit | rest.any(axis=1) | ~(np.abs(running).max(axis=(0, 2)) < EXACT)
         start = np.stack(before, axis=2) - running[:, :, bounds[:-1]]
         here = running[:, :, :-1] + np.repeat(start, np.diff(bounds), axis=2)
         totals = running[:, :, bounds[1:]] + start
@@ -107,6 +131,21 @@ class AgentSums:
         results[means] = mean(ExactTotal(*(part[means] for part in sums)), counts[means])
         results[~means] = total(ExactTotal(*(part[~means] for part in sums)))
         return np.where(counts >= self._least, results, np.nan)
+
+
+def _gathering(window: Window) -> Evaluate:
+    """What a window takes of a row, None where it does not count it, as ``events_of`` has it for many rows."""
+    value = compile_tree(window.value, row_leaf)
+    where = None if window.where is None else compile_tree(window.where, row_leaf)
+    is_count = window.function == "count"
+
+    def gathered(context: Context) -> float | None:
+        if where is not None and where(context) is not True:
+            return None
+        result: Any = value(context)
+        return float(result is True) if is_count else None if result is None else float(result)
+
+    return gathered
 
 
 def _events(vectors: Vectors, window: Window, size: int) -> WindowEvents | None:

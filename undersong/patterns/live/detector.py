@@ -212,7 +212,7 @@ class LiveDetector:
         self._source = RowSource(rows, self._codes)
         vectors, table = Vectors(self._source), _table_of(self._source, taken.values())
         before = [self.timelines[line].totals for line in taken]
-        sums = self._conditions.sums.take(vectors, table.read, table.bounds, before)
+        sums = self._conditions.sums.take(rows, vectors, table.bounds, before)
         table.windows = lambda window: sums.values[self._conditions.sums.numbers[window]]
         masks = self._conditions.masks(rows, table, vectors, sums)
         due: dict[TimelineKey, Set[int]] = {}

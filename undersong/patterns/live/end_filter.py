@@ -15,7 +15,7 @@ from undersong.patterns.language.expressions import Field, Member, Node, Window,
 from undersong.patterns.language.fields import Context, row_leaf
 from undersong.patterns.language.logic import Evaluate, compile_tree
 from undersong.patterns.language.row_pattern import at_end
-from undersong.patterns.live.agent_sums import AgentSums, SumsSoFar, summed_so_far
+from undersong.patterns.live.agent_sums import TOGETHER, AgentSums, SumsSoFar, summed_so_far
 from undersong.patterns.live.columns import GrowingArray, GrowingColumns
 from undersong.patterns.set_indicators import asked_of_findings
 from undersong.patterns.vectorized.backward_steps import BackwardSteps
@@ -28,7 +28,6 @@ from undersong.patterns.vectorized.vector_logic import UNKNOWN, B, Masks, Vector
 
 _Reach: TypeAlias = dict[tuple[int, int | None, bool, bool], list[I] | None]
 MANY = 8  # new rows of one timeline, or sequences of one row, from which on they are not looked at one by one
-TOGETHER = 20  # rows from which on arrays give the masks of a rule sooner than its functions row by row
 
 
 class _EndConditions(NamedTuple):
@@ -133,13 +132,15 @@ class EndConditions:
 
 def _narrow(plan: VectorPlan, bits: Masks, narrowed: B, table: TableVectors) -> None:
     """Take away the bits that the agent's rows rule out, where these are ``narrowed``; none are where it is unknown."""
-    if not bits.any():
+    kind = bits.dtype.type
+    before = [(index, each.before) for index, each in enumerate(plan.conditions) if each.before is not None]
+    asked = [(index, tree) for index, tree in before if (bits & kind(1 << index)).any()]
+    if not asked:
         return
-    vectors, kind = RuleVectors(table, plan.levels), bits.dtype.type
+    vectors = RuleVectors(table, plan.levels)
     try:
-        for index, condition in enumerate(plan.conditions):
-            if condition.before is not None:
-                bits[narrowed & ~vectors.holds(condition.before)] &= ~kind(1 << index)
+        for index, tree in asked:
+            bits[narrowed & ~vectors.holds(tree)] &= ~kind(1 << index)
     except (NotVectorizable, FloatingPointError):
         narrowed[:] = False
 
