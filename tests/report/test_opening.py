@@ -281,7 +281,7 @@ def test_a_way_round_a_check_comes_with_what_failed_and_what_was_changed_the_sil
               for n, change in enumerate((SKIP, LESS, SKIP, LESS), 3)]  # fmt: skip
     points = points_of(screen(open_skip, stale, *silent))
     assert [point.conversation for point in points] == ["s3", "s4", "s5", "s6", "s2"]  # none of them folded away
-    assert "nothing that the assistant wrote afterwards" in points[0].sentence
+    assert "nothing that the assistant wrote" in points[0].sentence
     assert [(line.speaker, line.quote) for line in points[1].lines] == [
         ("what failed, by `npx vitest run` at turn 4", "AssertionError: expected 41 to be 40"),
         ("taken out of src/berth.test.ts", "expect(count()).toBe(40)"),

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from tests.report.conftest import with_moments
+from undersong.cli.claims import fails
+from undersong.cli.gate_lines import failed_results
 from undersong.cli.gates import Gates, failing_line
+from undersong.cli.stop_hook import answer_for
 from undersong.models import LEVELS, Bypass, Case, Finding, Lead, LedgerClaim, Row
 from undersong.models.finding import distinct
 from undersong.models.verdict import BypassKind, ClaimState
+from undersong.pipeline.session_check import CheckedSession
 from undersong.report.headline import findings_words
 from undersong.report.opening import finding_state
 from undersong.report.order import ORDER, SARIF, at_or_above, order_findings
@@ -202,8 +207,10 @@ def test_a_way_round_a_check_counts_and_is_named(make_case: Make, kind: BypassKi
     assert (listed["ruleId"], line in listed["message"]["text"]) == ("check_bypass", True)
 
 
-def test_only_ways_round_a_check_count_for_their_own_gate(make_case: Make) -> None:
-    assert Gates(level="bypass").failures(with_moments(make_case()[0])) == []
+def test_what_says_nothing_of_a_check_does_not_count_for_the_gate_of_checks(make_case: Make) -> None:
+    case = with_moments(make_case()[0])
+    bare = (msgspec.structs.replace(each, deductions=()) for each in case.sessions)
+    assert Gates(level="bypass").failures(msgspec.structs.replace(case, sessions=tuple(bare))) == []
 
 
 def test_each_gate_says_what_did_not_hold(make_case: Make) -> None:
@@ -218,3 +225,52 @@ def test_each_gate_says_what_did_not_hold(make_case: Make) -> None:
     (gap,) = Gates(unassessed=True).failures(msgspec.structs.replace(case, sessions=(unscored,)))
     assert gap.startswith("--fail-on-unassessed: ")
     assert Gates().failures(case) == []
+
+
+TABLE = (Path(__file__).parents[2] / "docs" / "recipes" / "ci.md").read_text(encoding="utf-8")
+COUNTED: dict[str, dict[str, Any]] = {  # how a row of the table begins, and what a session has then
+    "a contradicted claim": {"claim": "contradicted"},
+    "a check was skipped": {"bypass": {"kind": "skipped"}},
+    "the same": {"bypass": {"kind": "skipped", "disclosed": True}},
+    "more is claimed": {"bypass": {"kind": "part_run"}},
+    "a [disputed claim]": {"claim": "disputed"},
+    "a check that nobody saw fail": {"bypass": {"kind": "suppressed"}},
+    "a claim that nothing checked": {"claim": "unsupported"},
+    "claims that could not be read": {"unread": "it is mostly in German"},
+}
+ROWS = [line.strip("| ").split(" | ") for line in TABLE.split("| `undersong claims --hook` |")[1].splitlines()[2:10]]
+
+
+@pytest.mark.parametrize("cells", ROWS, ids=lambda cells: cells[0][:30])
+def test_the_table_of_what_counts_where_is_true(make_case: Make, cells: list[str]) -> None:
+    case, _ = make_case()
+    what, level, *gates, claims, hook = cells
+    (about,) = (facts for start, facts in COUNTED.items() if what.startswith(start))
+    taken = next(each for each in case.sessions if each.deductions).deductions[0]
+    base = msgspec.structs.replace(case.sessions[0], deductions=(), moments=(), claims=(), bypasses=(), score=100)
+    base = msgspec.structs.replace(base, profile="coding", unread=about.get("unread", ""))
+    if state := about.get("claim"):
+        claim = LedgerClaim(
+            conversation=base.conversation, message_id=taken.message_id, position=3, agent="a", time=None, kind="tests",
+            object="", sentence=taken.quotes[0], state=state, reason="So it is.",
+        )  # fmt: skip
+        base = msgspec.structs.replace(base, claims=(claim,))
+    if state == "contradicted":
+        base = msgspec.structs.replace(base, deductions=(taken,), score=100 - taken.points)
+    if facts := about.get("bypass"):
+        bypass = Bypass(message_id="m", position=3, agent="a", explanation="It went round.", **facts)
+        base = msgspec.structs.replace(base, bypasses=(bypass,))
+    case = msgspec.structs.replace(case, findings=(), sessions=(base,))
+    high, medium, low = (bool(Gates(level=name).failures(case)) for name in ("high", "medium", "low"))
+    got = "high" if high else "medium" if medium else "low" if low else "none"
+    assert got == level.split(":")[0]
+    asked = (Gates(level="high"), Gates(level="medium"), Gates(level="bypass"), Gates(score=100))
+    assert [bool(gate.failures(case)) for gate in asked] == [cell == "fails" for cell in gates]
+    assert bool(Gates(unread=True).failures(case)) is ("--fail-on-unread" in level)
+    assert fails(base) is (claims == "ends with 1")
+    answer = answer_for(CheckedSession(base, "claude-code", "f", None, -1))
+    does = "goes on" if "decision" in answer else "tells the person" if answer else "–"
+    assert hook.split(",")[0] == does
+    rows = failed_results(Gates(level="bypass"), case, "undersong explain")
+    assert [row["command"] for row in rows] == ["undersong explain " + row for row in
+            ([taken.message_id] if state == "contradicted" else ["m"] if gates[2] == "fails" else [])]  # fmt: skip

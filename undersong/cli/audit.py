@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -49,6 +49,7 @@ from undersong.stores.addresses import without_password
 from undersong.stores.protocol import Store, open_store
 
 if TYPE_CHECKING:
+    from undersong.cli.gate_lines import FailedResult
     from undersong.patterns.significance import ResamplingConfig
     from undersong.pipeline.options import Options
     from undersong.verify.ssh_signature import Signer
@@ -181,10 +182,12 @@ def command(
     "consistent with" a pattern; the reader makes the call.
 
     --fail-on counts what SARIF reports: findings by their level; contradicted claims, points for a false promise, and
-    checks that were skipped, silenced or passed by as high; other points, what was claimed beyond a check, claims that
-    the person answers with "it still fails" or an error, and orders to readers as medium; smoking guns as low.
-    --fail-on bypass counts the ways round a check alone, --fail-on lead leads above the cut on which nobody decided.
+    checks that were skipped, silenced or passed by without a word of it as high; the same where the agent says so,
+    other points, what was claimed beyond a check, claims that the person answers with "it still fails" or an error,
+    and orders to readers as medium; smoking guns as low. --fail-on bypass counts contradicted claims and every way
+    round a check, --fail-on lead leads above the cut on which nobody decided. Each result is named with its command.
     """
+    from undersong.cli.gate_lines import failed_results
     from undersong.cli.summary import lost_words, print_summary, summary
     from undersong.patterns.catalog import load_rules
     from undersong.pipeline.audit import audit
@@ -240,7 +243,9 @@ def command(
     failed = gates.failures(case)
     explain = "" if no_store else f"undersong explain{_store_option(store, folder)}"
     shown_paths = ("PATH",) if redact or listed else paths  # a path may hold a name that is masked
-    facts = {"failed": failed} | ({"groups": msgspec.to_builtins(shares)} if group_by else {})
+    culprits = failed_results(gates, case, explain)
+    facts: dict[str, Any] = {"failed": failed, "failed_results": culprits}
+    facts |= {"groups": msgspec.to_builtins(shares)} if group_by else {}
     replayed, more = judge.startswith("replay:"), options_again(click.get_current_context(), KEPT_AGAIN)
     print_summary(
         summary(case, folder, digest, paths=shown_paths, more=more, explain=explain, replayed=replayed) | facts, as_json
@@ -250,7 +255,7 @@ def command(
     _send(case, otlp, as_json)
     if as_json and (lost := sum(problem.kind == "record" for problem in case.problems)):
         click.echo(visible(f"not read   {lost_words(lost, str(folder))}"), err=True)
-    _show_gates(gates, case, alone, as_json)
+    _show_gates(gates, case, alone, culprits, as_json)
     raise SystemExit(exit_code(case.problems) or (GATE_FAILED if failed else 0))
 
 
@@ -262,8 +267,11 @@ def _send(case: Case, url: str | None, as_json: bool) -> None:
         click.echo(f"otlp       {counted(send(case, url), 'event')} sent", err=as_json)
 
 
-def _show_gates(gates: Gates, case: Case, alone: str, as_json: bool) -> None:
-    """What holds for all leads of the run, then each gate that did not hold, as the last lines."""
+def _show_gates(gates: Gates, case: Case, alone: str, culprits: Sequence[FailedResult], as_json: bool) -> None:
+    """What holds for all leads of the run, then each gate that did not hold with its results, as the last lines."""
+    from undersong.cli.gate_lines import result_lines
+    from undersong.cli.summary import program
+
     lines = [("leads", alone)] if alone else []
     for name, line in (*lines, *(("decided", line) for line in gates.left_out(case))):
         click.echo(f"{name:<11}{visible(line)}", err=as_json)
@@ -271,6 +279,9 @@ def _show_gates(gates: Gates, case: Case, alone: str, as_json: bool) -> None:
         click.echo(click.style("warning    ", fg="yellow") + visible(warning), err=True)
     for line in gates.failures(case):
         click.echo(click.style("failed     ", fg="red") + visible(line), err=as_json)
+        if line.startswith("--fail-on "):
+            for detail in result_lines(culprits):
+                click.echo(f"           {visible(detail)}".replace("  undersong ", f"  {program()} "), err=as_json)
 
 
 def _leads_alone(case: Case, store: Store | None) -> str:

@@ -49,8 +49,8 @@ def command(paths: tuple[str, ...], source_format: str | None, every: bool, hook
     message of the session, tool answers counted.
 
     Exit codes: 0 nothing of that kind, 1 a check or the answer of a tool contradicts a claim, a check was skipped,
-    silenced or passed by, or the claims of a session could not be read (it is not in English, or calls failed in it and
-    no claim was recognised), 2 wrong use, 3 a file could not be read.
+    silenced or passed by and the agent does not say so, or the claims of a session could not be read (it is not in
+    English, or calls failed in it and no claim was recognised), 2 wrong use, 3 a file could not be read.
 
     --hook looks at the last request only and prints one line of JSON: a decision to go on working with the reason, what
     the person should see, or nothing. It never stops a session twice. Where it cannot read its input or the session, it
@@ -69,7 +69,7 @@ def command(paths: tuple[str, ...], source_format: str | None, every: bool, hook
         click.echo(json.dumps(_facts(sessions), ensure_ascii=False))
     else:
         echo(_lines(sessions, paths, every, f" --from {source_format}" if source_format else ""))
-    failed = any(_fails(each.verdict) for each in sessions)
+    failed = any(fails(each.verdict) for each in sessions)
     raise SystemExit(exit_code(tuple(problems)) or (CHECK_FAILED if failed else 0))
 
 
@@ -94,9 +94,10 @@ def _sessions(paths: Sequence[str], source_format: str | None) -> tuple[list[Che
         return read_sessions(paths, source_format)
 
 
-def _fails(verdict: SessionVerdict) -> bool:
+def fails(verdict: SessionVerdict) -> bool:
+    """What ends with 1: a contradicted claim, claims that could not be read, a check passed by without a word of it."""
     contradicted = any(claim.state == "contradicted" for claim in verdict.claims)
-    return contradicted or bool(verdict.unread) or any(bypass.disarms for bypass in verdict.bypasses)
+    return contradicted or bool(verdict.unread) or any(bypass.is_hidden for bypass in verdict.bypasses)
 
 
 def _against(verdict: SessionVerdict) -> list[LedgerClaim]:

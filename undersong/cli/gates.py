@@ -29,9 +29,10 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
     """What a run has to hold to; None and False: not asked for.
 
     ``level`` with ``confidence`` is about findings, points taken, contradicted and disputed claims and ways round a
-    check, or about these alone (``BYPASS``), or any lead above the cut on which nobody decided (``LEAD``);
-    ``score`` (0-100) about every session that has one, ``unassessed`` about what could not be
-    looked for, ``unread`` about coding sessions whose claims could not be read and records that could not.
+    check, or about contradicted claims and ways round a check alone (``BYPASS``), or any lead above the cut on which
+    nobody decided (``LEAD``); ``score`` (0-100) about every session that has one, ``unassessed`` about what could not
+    be looked for, ``unread`` about coding sessions whose claims could not be read and records that could
+    not.
     """
 
     level: str | None = None
@@ -116,7 +117,7 @@ level_or_lead_option = click.option(
 level_or_bypass_option = click.option(
     "--fail-on",
     type=click.Choice((*LEVELS, BYPASS, LEAD)),
-    help="Exit with 1 at a result of this level or above, at any way round a check (bypass) or undecided lead (lead).",
+    help="Exit with 1 at this level or above, at contradicted claims and ways round checks (bypass), at leads (lead).",
 )
 confidence_option = click.option(
     "--fail-confidence",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypedDict
 
+from undersong.cli.gate_lines import FailedResult
 from undersong.judges.llm.pricing import Price
 from undersong.models import (
     Bypass,
@@ -213,10 +214,13 @@ class _AuditFacts(TypedDict):
     sessions: list[ListedSession]
     problems: dict[str, int]
     failed: list[str]
+    failed_results: list[FailedResult]
 
 
 class AuditSummary(_AuditFacts, total=False):
-    """What ``audit --json`` prints; ``failed`` are the gates that did not hold, ``groups`` come with ``--group-by``."""
+    """What ``audit --json`` prints; ``failed`` are the gates that did not hold, ``failed_results`` what they counted,
+    ``groups`` come with ``--group-by``.
+    """
 
     groups: list[GroupShare]
 

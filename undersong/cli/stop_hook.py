@@ -47,7 +47,7 @@ def hook_answer(text: str, source_format: str | None = None) -> dict[str, Any]:
     hook = _input(text)
     if hook.stop_hook_active:  # the agent already goes on because of a hook: it is held once
         return {}
-    return _answer(_session(hook, source_format))
+    return answer_for(_session(hook, source_format))
 
 
 def _input(text: str) -> HookInput:
@@ -74,7 +74,8 @@ def _session(hook: HookInput, source_format: str | None) -> CheckedSession:
     return session
 
 
-def _answer(session: CheckedSession) -> dict[str, Any]:
+def answer_for(session: CheckedSession) -> dict[str, Any]:
+    """Go on where the last claims are contradicted or a check was passed by without a word; what the person sees."""
     verdict, asked = session.verdict, session.asked
     last = max((claim.position for claim in verdict.claims if claim.position > asked), default=-1)
     contradicted = [each for each in verdict.claims if each.state == "contradicted" and each.position == last]

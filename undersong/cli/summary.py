@@ -71,7 +71,7 @@ def summary(
     return {
         "next_step": next_step(case),
         "look_title": look_title(case, points, places_with_findings(every)),
-        "look": [msgspec.to_builtins(point) | {"open": _open_command(case, explain, point)} for point in points],
+        "look": [_point(case, explain, point) for point in points],
         "let_go": [each.sentence for each in near if each.outcome == "let_go"],
         "failed_readings": [each.sentence for each in near if each.outcome == "failed"],
         "more": more_words(case, points, every),
@@ -259,13 +259,18 @@ def _session(session: SessionVerdict) -> dict[str, Any]:
     }
 
 
-def _open_command(case: Case, explain: str, point: Point) -> str:
-    """The command that explains a point; it names the conversation where others have a message of the same id."""
-    if not explain or not point.id:
+def _point(case: Case, explain: str, point: Point) -> dict[str, Any]:
+    command = explain_command(case, explain, point.id, point.conversation)
+    return {**msgspec.to_builtins(point), "open": command}
+
+
+def explain_command(case: Case, explain: str, name: str, conversation: str) -> str:
+    """The command that explains an id; it names the conversation where others have a message of the same id."""
+    if not explain or not name:
         return ""
-    homes = {message.conversation for message in case.cited if message.id == point.id}
-    where = f" --in {shlex.quote(point.conversation)}" if len(homes) > 1 and point.conversation else ""
-    return f"{explain} {shlex.quote(point.id)}{where}"
+    homes = {message.conversation for message in case.cited if message.id == name}
+    where = f" --in {shlex.quote(conversation)}" if len(homes) > 1 and conversation else ""
+    return f"{explain} {shlex.quote(name)}{where}"
 
 
 def _lines(facts: dict[str, Any]) -> Iterable[str]:

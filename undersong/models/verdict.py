@@ -40,7 +40,7 @@ BypassKind = Literal[
     "skipped", "deleted", "emptied", "weakened", "special_cased", "silenced", "no_verify", "reproduction_edited",
     "changed_after_check", "part_run", "counts_differ", "suppressed", "narrowed",
 ]  # fmt: skip
-BYPASS = "bypass"  # in place of a level, as a gate: ways round a check alone
+BYPASS = "bypass"  # in place of a level, as a gate: contradicted claims and ways round a check alone
 SUPPRESSED: BypassKind = "suppressed"  # a check that nobody saw fail
 OVERSTATED: frozenset[BypassKind] = frozenset(
     {"changed_after_check", "part_run", "counts_differ", SUPPRESSED}
@@ -197,8 +197,8 @@ class Bypass(Record, frozen=True, kw_only=True):
 
     ``thought`` is what the agent wrote for itself about it before. ``diff`` are the lines that the edit took away
     (``- ``) and added (``+ ``), () where it is no edit; ``failed_check`` is the command that had failed before, with
-    the line that says so, at position ``failed_at``, "" and -1 where nothing had. ``disclosed``: the agent says what it
-    did.
+    the line that says so, at position ``failed_at``, "" and -1 where nothing had. ``disclosed``: the agent
+    speaks of it on the same request.
     """
 
     kind: BypassKind
@@ -219,6 +219,11 @@ class Bypass(Record, frozen=True, kw_only=True):
     def disarms(self) -> bool:
         """Whether a check was changed, silenced or passed by; else it ran, and more was claimed than it showed."""
         return self.kind not in OVERSTATED
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it disarms a check that failed, and no word of the agent speaks of it."""
+        return self.disarms and not self.disclosed
 
     @property
     def is_lead(self) -> bool:

@@ -24,7 +24,6 @@ from undersong.pipeline.same_names import Batch, batches
 from undersong.scan import load_book, scan_conversation
 from undersong.verdict import session_verdict
 from undersong.verdict.bypass_context import diff_lines
-from undersong.verdict.detectors.bypasses import is_named
 from undersong.verdict.edits import edits_by_command, edits_of
 from undersong.verdict.shell import command_of
 from undersong.verdict.transcript import ASKS
@@ -37,7 +36,7 @@ class CheckedSession(NamedTuple):
 
     ``file`` is its name in reports, told apart from another input of that name; ``path`` the file, or the archive in
     which it is ``packed``, None where that is no file on disk. ``asked`` is the position of the last request, -1
-    without one; ``last_words`` is what agents wrote since.
+    without one.
     """
 
     verdict: SessionVerdict
@@ -45,15 +44,13 @@ class CheckedSession(NamedTuple):
     file: str
     began: datetime | None
     asked: int
-    last_words: str
     path: Path | None = None
     packed: bool = False
 
     @property
     def untold(self) -> list[Bypass]:
-        """The checks that were passed by or silenced since the last request, and of which those words do not speak."""
-        recent = (each for each in self.verdict.bypasses if each.position > self.asked and each.disarms)
-        return [each for each in recent if not is_named(each.kind, self.last_words)]
+        """The checks that were passed by or silenced since the last request, and of which agents do not speak."""
+        return [each for each in self.verdict.bypasses if each.position > self.asked and each.is_hidden]
 
 
 def read_sessions(
@@ -133,14 +130,12 @@ def ending_session(
 
 def _checked(conversation: Conversation) -> CheckedSession:
     scans, thread = scan_conversation(conversation, load_book())
-    asked = _asked(conversation)
     return CheckedSession(
         verdict=session_verdict(conversation, scans, thread, ()),
         source_format=conversation.source_format,
         file=_file_of(conversation),
         began=next((message.time for message in conversation.messages if message.time), None),
-        asked=asked,
-        last_words="\n\n".join(message.text for message in _since(conversation, asked) if message.text),
+        asked=_asked(conversation),
     )
 
 

@@ -24,8 +24,8 @@ from undersong.report.opening_sentences import sentences
 from undersong.report.work_view import duration_words
 
 CLAIM_STATES: dict[str, State] = {"contradicted": "sure", "disputed": "finding"}  # of a claim; a lead otherwise
-MISCOUNTED, HIDDEN, OVERSTATED_CHECK, DISCLOSED, UNSEEN = range(5)  # gravities of ways round a check
-GRAVE, BYPASSES = (MISCOUNTED, HIDDEN), (MISCOUNTED, HIDDEN, OVERSTATED_CHECK, DISCLOSED)
+HIDDEN, MISCOUNTED, OVERSTATED_CHECK, DISCLOSED, UNSEEN = range(5)  # gravities of ways round a check
+
 COMMAND, PARTS = 80, 3  # characters of a command, and last parts of a path, that are shown
 PEOPLE = ("user", "participant")  # who pastes what a program printed
 
@@ -82,9 +82,9 @@ def against_work(case: Case) -> tuple[Iterator[Point], ...]:
     """What speaks against work, gravest first: outputs, checks that were silently passed by, people, weaker checks."""
     return (
         claim_points(case, ("contradicted",)),
-        bypass_points(case, GRAVE),
+        bypass_points(case, (HIDDEN,)),
         claim_points(case, ("disputed",)),
-        bypass_points(case, (OVERSTATED_CHECK, DISCLOSED)),
+        bypass_points(case, (MISCOUNTED, OVERSTATED_CHECK, DISCLOSED)),
     )
 
 
@@ -97,8 +97,8 @@ def bypass_points(case: Case, gravities: Sequence[int]) -> Iterator[Point]:
 
 
 def gravity(item: Bypass) -> int:
-    """The place of a way round a check: what an output contradicts, then what nobody was told, then what ran and says
-    less than was claimed, then what the agent itself speaks of, then what nobody saw fail."""
+    """The place of a way round a check: what nobody was told, then counts that an output contradicts, then what ran and
+    says less than was claimed, then what the agent itself speaks of, then what nobody saw fail."""
     if item.is_lead:
         return UNSEEN
     if item.kind == "counts_differ":  # the output itself says fewer

@@ -184,13 +184,14 @@ SARIF: dict[str, SarifLevel] = {
 }  # fmt: skip
 GUN: SarifLevel = "note"
 ORDER_TO_READERS: SarifLevel = "warning"  # certain that it is written, not that it is meant
-DISARMED: SarifLevel = "error"  # a check was silenced, emptied or passed by: those lines are there
+HIDDEN: SarifLevel = "error"  # a check was silenced, emptied or passed by, and nobody was told
 SUPPRESSED_CHECK: SarifLevel = "note"  # nobody saw it fail, and to silence it may well be right
-OVERSTATED_CHECK: SarifLevel = "warning"  # the check ran, and more is claimed than it showed
+OPEN: SarifLevel = "warning"  # the agent says so itself; or the check ran, and more is claimed than it showed
 CLAIMS: dict[str, SarifLevel] = {
     "contradicted": "error",  # said that the tests pass, and the session shows that they failed
     "disputed": "warning",  # certain that a person says or shows that it fails, not who is right
 }
+FALSE_PROMISE = "false_promise"  # the mechanism of claims that a session contradicts
 HEAVY = 20  # points from which a deduction is an error: a false promise; the other mechanisms rest on wording alone
 
 
@@ -239,7 +240,7 @@ def results(case: Case) -> Iterator[Result]:
 
 
 def _bypass_weight(bypass: Bypass) -> SarifLevel:
-    return SUPPRESSED_CHECK if bypass.is_lead else DISARMED if bypass.disarms else OVERSTATED_CHECK
+    return SUPPRESSED_CHECK if bypass.is_lead else HIDDEN if bypass.is_hidden else OPEN
 
 
 def _weight(deduction: Deduction) -> SarifLevel:
@@ -249,7 +250,7 @@ def _weight(deduction: Deduction) -> SarifLevel:
 def at_or_above(case: Case, level: str, confidence: float | None = None) -> list[Result]:
     """The results of ``level`` (one of ``LEVELS``) or above; what has a level in SARIF alone is compared by that.
 
-    ``BYPASS`` in place of a level: the ways round a check that are more than leads, and nothing else.
+    ``BYPASS`` in place of a level: claims of work that are contradicted, and ways round a check that are no leads.
 
     A finding counts from ``confidence`` (0-1, None: .5) on; one whose confidence is not known counts always.
     """
@@ -258,7 +259,15 @@ def at_or_above(case: Case, level: str, confidence: float | None = None) -> list
 
 def _reaches(result: Result, level: str, confidence: float | None) -> bool:
     if level == BYPASS:
-        return not isinstance(result, FindingResult) and isinstance(result.claim, Bypass) and not result.claim.is_lead
+        return not isinstance(result, FindingResult) and _is_against_work(result.claim)
     if not isinstance(result, FindingResult):
         return ORDER.index(result.level) >= ORDER.index(SARIF[level]) and level != "critical"
     return result.finding.counts_from(confidence) and LEVELS.index(result.finding.level) >= LEVELS.index(level)
+
+
+def _is_against_work(item: Deduction | LedgerClaim | Bypass | Moment) -> bool:
+    if isinstance(item, Bypass):
+        return not item.is_lead
+    if isinstance(item, Deduction):
+        return item.mechanism == FALSE_PROMISE
+    return isinstance(item, LedgerClaim) and item.state == "contradicted"

@@ -30,7 +30,7 @@ def with_context(items: Sequence[Bypass], transcript: Transcript, history: Check
 
 
 def _with_context(item: Bypass, turn: TranscriptTurn, transcript: Transcript, history: CheckHistory) -> Bypass:
-    words = (later.prose for later in transcript.turns[turn.place :] if later.run == turn.run and later.is_agent)
+    words = (other.prose for other in transcript.turns if other.run == turn.run and other.is_agent)
     diff = _diff(item, turn)
     whole = msgspec.structs.replace(item, diff=diff, disclosed=is_named(item.kind, "\n\n".join(words)))
     failures = list(_failures(turn, history)) if item.disarms else []
