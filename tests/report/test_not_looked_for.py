@@ -86,3 +86,21 @@ def test_sequences_that_no_reading_is_of_are_counted_by_why() -> None:
         for n in range(count)
     ]
     assert unread_sequences(rows, [reading("a")]) == {"short": 1, "not_nominated": 1}
+
+
+def test_of_coding_sessions_claims_and_checks_are_spoken_of_and_a_judge_in_one_line(undersong: Undersong) -> None:
+    check = {"name": "Bash", "id": "c", "input": {"command": "pytest -q"}}
+    turns = [
+        {"role": "user", "text": "the gauge is off"},
+        {"role": "assistant", "text": "", "tool_calls": [check]},
+        {"role": "tool", "text": "3 passed", "tool_results": [{"text": "3 passed", "call_id": "c", "is_error": False}]},
+        {"role": "assistant", "text": "All tests pass."},
+    ]
+    talk = {"schema": "undersong.session", "version": 1, "session": {"id": "gauge"}, "turns": turns}
+    Path("in.json").write_text(json.dumps(talk), encoding="utf-8")
+    out = " ".join(undersong("audit", "in.json", "--no-chance", "--no-store").out.split())
+    assert (
+        "what agents say of their work (of 1 claim 1 backed). Not looked for: patterns between people or agents," in out
+    )
+    assert out.count("LLM judge") == 1
+    assert not re.search(r"\$0\.[1-9]|love bombing|pattern.* of 28|not read by the judge|--judge anthropic", out)

@@ -61,7 +61,7 @@ def _steps(conversation: Conversation, verdict: SessionVerdict, message_id: str)
     elif items:
         claims = [claim for claim in verdict.claims if position < claim.position < until and _checkable(claim)]
     for item in items:
-        yield from _bypass_steps(messages, item)
+        yield from _bypass_steps(messages, item, verdict)
     places = {message.id: message.position for message in messages}
     for claim in claims:
         yield from _claim_steps(messages, places, claim)
@@ -71,12 +71,12 @@ def _checkable(claim: LedgerClaim) -> bool:
     return claim.kind in CHECKED or claim.kind == "fixed"
 
 
-def _bypass_steps(messages: Sequence[Message], item: Bypass) -> Iterator[WorkStep]:
+def _bypass_steps(messages: Sequence[Message], item: Bypass, verdict: SessionVerdict) -> Iterator[WorkStep]:
     if item.failed_check:
         output = _around(messages[item.failed_at].text, item.failed_line)
         yield WorkStep(item.failed_at, f"this failed: {one_line(item.failed_check, COMMAND)}", output)
     place = f" ({one_line(item.path, LINE)})" if item.path else ""
-    done = f"{sentences().bypasses[item.kind]}{aside_words(item)}{place}"
+    done = f"{sentences().bypasses[item.kind]}{aside_words(item, verdict)}{place}"
     shown = item.diff or tuple(f"| {one_line(line, LINE)}" for line in item.lines)
     yield WorkStep(item.position, f"way round a check: {done}", shown)
 

@@ -90,7 +90,7 @@ def _what(row: SessionResult) -> str:
     if isinstance(item, LedgerClaim):
         return f"{item.state} claim: “{one_line(item.sentence.text, SENTENCE)}”"
     if isinstance(item, Bypass):
-        return f"{sentences().bypasses[item.kind]}{aside_words(item)}"
+        return f"{sentences().bypasses[item.kind]}{aside_words(item, row.session)}"
     if isinstance(item, Deduction):
         own = [claim for claim in row.session.claims if claim.message_id == item.message_id]
         words = own[0].sentence.text if len(own) == 1 else item.quotes[0].text if item.quotes else item.explanation

@@ -114,7 +114,7 @@ def _audited(
     run = AuditState(histories=judging.histories(corpus.inputs), maps=judging.maps, profile=options.profile)
     estimate = PriceEstimate(options.judge)
     for thread, rows, verdict in read_conversations(corpus, store, judge, options, progress, run, share):
-        estimate.add(thread)
+        estimate.add(thread, work=verdict.profile == "coding")
         run.sessions.append(verdict)
         for place in verdict.confirmations:
             run.tally.add(place.state, place.reason)

@@ -20,6 +20,7 @@ SUGGESTED = "anthropic:claude-sonnet-5-5"  # the judge that help texts name; any
 PARAMETER = "llm_estimate"
 
 
+MOST = 5000  # messages of coding sessions whose price is not counted yet, while there is nothing else
 FEW = 20  # messages in conversations where nobody speaks thrice from which on they are priced, too
 
 
@@ -27,11 +28,14 @@ class PriceEstimate:
     """Takes threads one by one; a run with a judge that asks models needs no estimate and keeps nothing.
 
     Sequences are priced where somebody says enough in one conversation, messages where nobody does, and both where the
-    input has both: an input that grows never costs less.
+    input has both: an input that grows never costs less. Of coding sessions alone nothing is priced, since claims and
+    checks need no judge: they wait for talk of another kind, and where more than MOST messages wait, there is no price.
     """
 
     def __init__(self, judge: str) -> None:
         self._needed = not asks_models(judge)
+        self._waiting: list[RoutedThread] = []
+        self._messages, self._all_work = 0, True
         self._rows: list[Row] = []
         self._cost = 0.0  # of the messages that the router calls for
         self._asked = self._alone = 0  # those messages; messages in conversations without a sequence
@@ -40,10 +44,23 @@ class PriceEstimate:
                 tier: (price_of(spec.name), rates(spec.name, None)) for tier, spec in tier_specs_of(SUGGESTED).items()
             }
 
-    def add(self, thread: RoutedThread) -> None:
-        """Count a thread."""
+    def add(self, thread: RoutedThread, *, work: bool = False) -> None:
+        """Count a thread; ``work``: it is a coding session."""
         if not self._needed:
             return
+        self._all_work = self._all_work and work
+        if not self._all_work:
+            for earlier in (*self._waiting, thread):
+                self._count(earlier)
+            self._waiting.clear()
+            return
+        self._waiting.append(thread)
+        self._messages += len(thread.conversation.messages)
+        if self._messages > MOST:
+            self._needed = False
+            self._waiting.clear()
+
+    def _count(self, thread: RoutedThread) -> None:
         rows = tuple(scanned_rows(thread))
         self._rows += rows
         self._alone += 0 if has_sequence(rows) else len(rows)
@@ -56,7 +73,7 @@ class PriceEstimate:
 
     def parameters(self, store: Store, seed: int, rules: Sequence[PatternRule]) -> dict[str, Any]:
         """The estimate as a parameter of the case: what would be read, how much of it, and USD."""
-        if not self._needed:
+        if not self._needed or self._all_work:
             return {}
         planned = plan_sequences(self._rows, store, [self._judges["deep"]], seed, rules)
         if planned.sequences == 0 or planned.cost is None:

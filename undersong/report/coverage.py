@@ -12,6 +12,7 @@ from undersong.models import Case, by_pattern
 from undersong.patterns.nomination import LEAST, UNREAD_SEQUENCES
 from undersong.report.claims_view import is_work, unread_sessions, unread_words, work_words
 from undersong.report.commands import asking_command
+from undersong.report.opening_title import is_read
 from undersong.report.sequence_words import any_sequence_read, sequence_gaps, whole_readings
 
 BEST_KNOWN = {  # patterns by which people know what is not looked for
@@ -24,6 +25,10 @@ BEST_KNOWN = {  # patterns by which people know what is not looked for
 }
 HERE = "That needs a key and sends messages to a provider. A model on this machine (Ollama, llama.cpp) sends nothing:"
 LOCAL = "ollama:MODEL"
+A_JUDGE_ADDS = (
+    "patterns between people or agents, which an LLM judge would add (`--read sequences --judge NAME`); claims and "
+    "checks need none"
+)
 
 
 class Coverage(msgspec.Struct, frozen=True):
@@ -45,6 +50,8 @@ def coverage_of(case: Case, paths: Sequence[str] = (), more: str = "") -> Covera
     ``paths`` are those of the command, by default the names of the inputs; ``more`` are options of it that say where
     things go, for the command that looks at the rest.
     """
+    if is_work(case) and not is_read(case):
+        return _of_work(case)
     patterns = by_pattern(case.outcomes)
     not_run = [each.pattern for each in patterns if each.status == "not_applicable"]
     idle = 0 if any_sequence_read(case) else len(not_run)
@@ -56,10 +63,7 @@ def coverage_of(case: Case, paths: Sequence[str] = (), more: str = "") -> Covera
     if idle and estimate:
         price = f"{_usd(_cheapest(estimate)['usd'])} here ({_basis(estimate)})"
         need = f"{_such_as(not_run)} need an LLM judge, which would cost {price}"
-        if is_work(case):  # the ledger of claims needs no judge: what one would add comes last
-            gaps.append(f"{idle:,} patterns between people or agents{need}")
-        else:
-            gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} of manipulation{need}")
+        gaps.insert(0, f"{idle:,} of {counted(len(patterns), 'pattern')} of manipulation{need}")
         read = _cheapest(estimate)["read"]
         asked, local = (asking_command(case, paths, read, judge, more) for judge in (estimate["judge"], LOCAL))
         return Coverage(looked, f"Not looked for: {'; '.join(gaps)}.", asked, HERE, local)
@@ -69,6 +73,14 @@ def coverage_of(case: Case, paths: Sequence[str] = (), more: str = "") -> Covera
     if not gaps:
         return Coverage(looked, "Nothing was left out.")
     return Coverage(looked, f"Not looked at: {'; '.join(gaps)}.")
+
+
+def _of_work(case: Case) -> Coverage:
+    """What was looked at of coding sessions, whose claims and checks no judge has to read."""
+    gaps = [f"the search for {each.pattern} gave up at its limit" for each in by_pattern(case.outcomes)
+            if each.status == "gave_up"]  # fmt: skip
+    gaps += _unreadable(case)
+    return Coverage(f"Looked at {_what(case)}.", f"Not looked for: {'; '.join([*gaps, A_JUDGE_ADDS])}.")
 
 
 def _basis(estimate: Mapping[str, Any]) -> str:
@@ -174,6 +186,6 @@ def _what(case: Case) -> str:
             return "; ".join(parts)
     patterns = by_pattern(case.outcomes)
     ran = sum(each.status == "ran" for each in patterns)
-    if ran:
+    if ran and (is_read(case) or not is_work(case)):
         parts.append(f"{ran:,} of {counted(len(patterns), 'pattern')}")
     return "; ".join(parts)

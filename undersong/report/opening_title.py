@@ -76,6 +76,6 @@ def _not_looked_for(case: Case) -> str:
     """The patterns that were not looked for, without a judge."""
     patterns = by_pattern(case.outcomes)
     missing = sum(each.status == "not_applicable" for each in patterns)
-    if is_read(case) or not missing:
+    if is_read(case) or not missing or is_work(case):
         return ""
     return f", but {missing} of {counted(len(patterns), 'pattern')} were not looked for, since no judge read it"

@@ -111,7 +111,7 @@ def gravity(item: Bypass) -> int:
 def _bypass(case: Case, session: SessionVerdict, item: Bypass) -> Point:
     words = sentences()
     lines = tuple(_bypass_lines(session, item))
-    done = f"{words.bypasses[item.kind]}{aside_words(item)}"
+    done = f"{words.bypasses[item.kind]}{aside_words(item, session)}"
     return Point(
         kind="bypass",
         sentence=f"{sentence_start(done)} ({at_turn(case, session, item.position)}).",
@@ -127,11 +127,11 @@ def _bypass(case: Case, session: SessionVerdict, item: Bypass) -> Point:
     )
 
 
-def aside_words(item: Bypass) -> str:
-    """Whether what the assistant wrote afterwards speaks of a check that was passed by."""
+def aside_words(item: Bypass, session: SessionVerdict) -> str:
+    """Whether what the assistant wrote on the same request speaks of a check that was passed by."""
     if not item.disarms or item.is_lead:
         return ""
-    return sentences().disclosed["yes" if item.disclosed else "no"]
+    return sentences().disclosed["yes" if item.disclosed else "unread" if session.unread else "no"]
 
 
 def _bypass_lines(session: SessionVerdict, item: Bypass) -> Iterator[DatedLine]:
