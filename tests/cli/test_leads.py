@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Undersong
+from undersong.cli.leads import _home
 from undersong.stores.protocol import open_store
 from undersong.stores.reviewing import ordered_leads
 
@@ -200,3 +201,8 @@ def test_of_coding_sessions_nobody_is_named_and_it_says_what_is_instead(underson
     assert "work.md has what the agents claim" in undersong("leads", str(REPORT)).out
     assert "## Where to look" not in (REPORT / "details.md").read_text()
     assert "highest harmful trait" not in (REPORT / "report.html").read_text()
+
+
+def test_a_conversation_is_named_by_its_title_where_its_id_says_nothing() -> None:
+    titles = {"ec3c9e45-56a9-f134": "Tides and primes", "tool-swap": "Our bot reads", "4411": None}
+    assert [_home(name, titles) for name in titles] == ["“Tides and primes”", "tool-swap", "4411"]

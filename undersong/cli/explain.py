@@ -80,15 +80,15 @@ def _asked(store: Store, name: str, home: str | None, leads: Sequence[Lead], sco
     if meant.speakers:
         return speaker_lines(store, meant.speakers, about)
     if by_id := leads_of_id(leads, name) or about:
-        return _each_lead(by_id)
+        return _each_lead(by_id, leads)
     if meant.messages:
         return explanation(store, *the_message(name, meant.messages), scores=scores)
     raise _unknown(name)
 
 
-def _each_lead(leads: Sequence[Lead]) -> Iterator[str]:
+def _each_lead(leads: Sequence[Lead], every: Sequence[Lead]) -> Iterator[str]:
     for lead in leads:
-        yield from lead_lines(lead)
+        yield from lead_lines(lead, every)
 
 
 def _unknown(name: str) -> UsageError:

@@ -103,9 +103,14 @@ def the_message(name: str, messages: Sequence[Message]) -> tuple[str, str]:
     return messages[0].id, messages[0].conversation
 
 
-def lead_lines(lead: Lead) -> Iterator[str]:
-    """What a lead rests on: what was counted beside what is usual, and the words, with where they are."""
+def lead_lines(lead: Lead, leads: Sequence[Lead] = ()) -> Iterator[str]:
+    """What a lead rests on: what was counted beside what is usual, and the words, with where they are.
+
+    ``leads`` are the others of the run.
+    """
+    from undersong.report.escape import first_upper
     from undersong.report.headline import words
+    from undersong.report.sureness import lead_words
 
     named = (
         "lead from exact words"
@@ -124,6 +129,7 @@ def lead_lines(lead: Lead) -> Iterator[str]:
         yield "  the messages that show most of it:"
     for quote in lead.quotes:
         yield f"    “{one_line(quote.text, 200)}” ({one_line(quote.message_id, 80)})"
+    yield f"  {first_upper(lead_words(lead, leads))}."
     yield f"  {words().look_guide}"
 
 
@@ -148,7 +154,7 @@ def speaker_lines(store: Store, speakers: Sequence[Speaker], leads: Sequence[Lea
         yield f"No finding is about {name}."
     for lead in leads[:LISTED]:
         yield ""
-        yield from lead_lines(lead)
+        yield from lead_lines(lead, leads)
     if len(leads) > LISTED:
         yield f"… and {len(leads) - LISTED:,} more leads; undersong leads lists them"
     if not leads and max(speaker.messages for speaker in speakers) < LEAST:

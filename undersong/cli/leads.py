@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from undersong.report.groups import GroupShare
 
 QUOTED = 200  # characters of a quote
+OPAQUE = re.compile(r"(?i)[0-9a-f]{4,}(?:-?[0-9a-f]+)*|\d+")  # an id that says nothing to a person
 TOO_FEW = "who wrote fewer than three messages was not"  # see undersong/data/rules/leads.yaml
 
 
@@ -63,13 +65,19 @@ def command(
         own = options_again(click.get_current_context(), ("source_format", "fields"))
         command = f"`undersong leads {shlex.quote(str(path))}{own} --json` prints all"
         rest = f"{path / LEADS} has all" if is_report else command
-        echo(_work_lines(ranked, path, rest, is_report) if ranked.is_work else lead_lines(ranked.leads, rest))
+        echo(
+            _work_lines(ranked, path, rest, is_report)
+            if ranked.is_work
+            else lead_lines(ranked.leads, rest, ranked.titles)
+        )
         echo(group_lines(ranked.shares, group_by) if group_by else ())
     raise SystemExit(ranked.code)
 
 
 class _SessionProfile(msgspec.Struct):
     profile: str
+    conversation: str = ""
+    title: str | None = None
 
 
 class _CaseProfiles(msgspec.Struct):
@@ -79,12 +87,16 @@ class _CaseProfiles(msgspec.Struct):
 
 
 class RankedAgents(NamedTuple):
-    """The leads of a run, the groups that were asked for, whether all of it is work on code, and the exit code."""
+    """The leads of a run, the groups that were asked for, whether all of it is work on code, and the exit code.
+
+    ``titles`` are the conversations as people have them.
+    """
 
     leads: Sequence[Lead]
     shares: Sequence[GroupShare] = ()
     is_work: bool = False
     code: int = 0
+    titles: Mapping[str, str | None] = {}
 
 
 def _audited(
@@ -103,7 +115,8 @@ def _audited(
             raise nothing_read(error.problems) from None
         shares = groups(case, rows, lambda name: store.conversation(name)[0], [path], group_by) if group_by else []
     show_problems(case.problems)
-    return RankedAgents(case.leads, shares, is_work(case), exit_code(case.problems))
+    titles = {session.conversation: session.title for session in case.sessions}
+    return RankedAgents(case.leads, shares, is_work(case), exit_code(case.problems), titles)
 
 
 def _stored(folder: Path) -> RankedAgents:
@@ -116,8 +129,10 @@ def _stored(folder: Path) -> RankedAgents:
     try:
         leads = [decode(line, Lead) for line in path.read_bytes().split(b"\n") if line]
         path = folder / CASE
-        profiles = {session.profile for session in msgspec.json.decode(path.read_bytes(), type=_CaseProfiles).sessions}
-        return RankedAgents(leads, is_work=profiles == {"coding"})
+        sessions = msgspec.json.decode(path.read_bytes(), type=_CaseProfiles).sessions
+        is_work = {session.profile for session in sessions} == {"coding"}
+        titles = {session.conversation: session.title for session in sessions}
+        return RankedAgents(leads, is_work=is_work, titles=titles)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), remedy=remedy) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -132,11 +147,15 @@ def _work_lines(ranked: RankedAgents, path: Path, rest: str, is_report: bool) ->
     yield f"{counted(len(ranked.leads), 'speaker')} counted all the same: {rest}."
 
 
-def lead_lines(leads: Sequence[Lead], rest: str) -> Iterator[str]:
-    """Those that a person is shown, each with its reason and strongest sentence; ``rest`` says what has all of them."""
+def lead_lines(leads: Sequence[Lead], rest: str, titles: Mapping[str, str | None] | None = None) -> Iterator[str]:
+    """Those that a person is shown, each with its reason and strongest sentence; ``rest`` says what has all of them.
+
+    ``titles`` are those of conversations, as far as they are known.
+    """
     from undersong.patterns.leads import shown_leads
-    from undersong.report.escape import own_name
+    from undersong.report.escape import first_upper, own_name
     from undersong.report.headline import words
+    from undersong.report.sureness import lead_words
 
     shown = shown_leads(leads)
     people = counted(len(leads), "agent")
@@ -144,7 +163,7 @@ def lead_lines(leads: Sequence[Lead], rest: str) -> Iterator[str]:
         yield f"{words().look_nobody} {people} with three messages or more: {rest}."
         return
     for place, lead in enumerate(shown, 1):
-        home = one_line(lead.conversation or "", 80)
+        home = _home(lead.conversation or "", titles or {})
         name = one_line(own_name(lead.agent, lead.conversation or ""), 80)
         yield f"{place}. {home}" if lead.kind == "conversation" else f"{place}. {name}{f' in {home}' if home else ''}"
         yield f"   {lead.reason}"
@@ -152,13 +171,20 @@ def lead_lines(leads: Sequence[Lead], rest: str) -> Iterator[str]:
             yield f"   {words().decided_lead.format(verdict=lead.decided)}"
         if not lead.quotes:
             yield f"   {words().look_no_quote}"
-        for quote in lead.quotes[:1]:
-            yield f"   “{one_line(quote.text, QUOTED)}” ({one_line(quote.message_id, 80)})"
+        for quote in (lead.kinds[0].quotes if lead.kinds and lead.kind != "message" else lead.quotes)[:1]:
+            yield f"   “{one_line(quote.text, QUOTED)}”"
+        yield f"   {first_upper(lead_words(lead, leads))}."
     exact = sum(lead.kind == "message" for lead in shown)
     every = sum(lead.kind == "message" for lead in leads)
     if exact < every:
         yield words().look_share.format(shown=exact, of=every)
     yield f"Named above: {len(shown)} of {_ranked(leads)} that were ranked ({rest}); {TOO_FEW}. {words().look_guide}"
+
+
+def _home(conversation: str, titles: Mapping[str, str | None]) -> str:
+    """The name of a conversation; of one whose id is a number or a hash, its title."""
+    title = titles.get(conversation) if OPAQUE.fullmatch(conversation) else None
+    return f"“{one_line(title, 80)}”" if title else one_line(conversation, 80)
 
 
 def _ranked(leads: Sequence[Lead]) -> int:

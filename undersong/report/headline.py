@@ -14,7 +14,6 @@ from undersong.core.text import counted, mechanism_name
 from undersong.datafiles import yaml_loader
 from undersong.models import Case, SessionVerdict, by_pattern
 from undersong.models.finding import distinct
-from undersong.patterns.lead_weights import high_words, lead_weights
 from undersong.report.alignment_words import violation_words
 from undersong.report.claims_view import ledger_words
 from undersong.report.escape import label
@@ -242,7 +241,4 @@ def words_for(case: Case) -> ReportTexts:
 @cache
 def words() -> ReportTexts:
     """The shipped texts."""
-    texts = yaml_loader.read(Path(__file__).parent / "words.yaml", ReportTexts)
-    weights = lead_weights()
-    guide = texts.look_guide.format(err=weights.err, high=high_words(weights.cut))
-    return msgspec.structs.replace(texts, look_guide=guide)
+    return yaml_loader.read(Path(__file__).parent / "words.yaml", ReportTexts)

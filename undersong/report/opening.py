@@ -11,7 +11,7 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, turns_listed
 from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment, Quote, SessionVerdict
-from undersong.models.verdict import ADMISSION, AGAINST, AGENT_ORDERS, REQUEST, SPREADS
+from undersong.models.verdict import ADMISSION, AGAINST, AGENT_ORDERS, SPREADS
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
 from undersong.report.claims_view import CHECKED, is_work
@@ -118,8 +118,10 @@ def _hints(case: Case) -> tuple[Iterable[Point], ...]:
     if all(session.profile == "coding" for session in case.sessions):
         return *work, likely, _deductions(case, sure=False), _moments(case)
     other, of_companions = _leads(case)
-    turns = (_moments(case), [*_turns(case), *of_companions])
-    return _deductions(case, sure=False), likely, other, *turns, *work
+    moments = list(_moments(case))
+    owned = [point for point in moments if point.sure == sentences().how_sure[ADMISSION]]  # an apology comes last
+    turns = ([point for point in moments if point not in owned], [*_turns(case), *of_companions])
+    return _deductions(case, sure=False), likely, other, *turns, *work, owned
 
 
 def more_words(case: Case, shown: Sequence[Point], every: Sequence[Point]) -> str:
@@ -380,12 +382,12 @@ def _moments(case: Case) -> Iterator[Point]:
 def _requests(case: Case) -> Iterator[Point]:
     """Who asks for things that are worth a look together."""
     for asks in requests_together(case):
-        session, first, how_sure = asks.session, asks.gravest, sentences().how_sure
+        session, first = asks.session, asks.gravest
         does = sentence_start(f"{first.speaker} {asks.does}{in_title(case, session)}.")
         yield Point(
             kind="moment",
             sentence=f"{does} {asks.counted.reason}" if asks.counted else does,
-            sure=f"{how_sure[REQUEST]}; {lead_words(asks.counted)}" if asks.counted else how_sure[REQUEST],
+            sure=lead_words(asks.lead, case.leads),
             quote=first.quote,
             speaker=first.speaker,
             conversation=session.conversation,
@@ -393,8 +395,8 @@ def _requests(case: Case) -> Iterator[Point]:
             id=first.message_id,
             title=session_name(session),
             lines=asks.lines,
-            lead_id=asks.lead_id,
-            rank=asks.rank,
+            lead_id=asks.lead.id,
+            rank=asks.lead.rank,
         )
 
 

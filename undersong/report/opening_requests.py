@@ -30,8 +30,7 @@ class RequestsTogether(NamedTuple):
     counted: Lead | None
     gravest: DatedLine
     lines: tuple[DatedLine, ...]
-    lead_id: str
-    rank: int
+    lead: Lead
 
 
 def requests_together(case: Case) -> Iterator[RequestsTogether]:
@@ -44,7 +43,7 @@ def requests_together(case: Case) -> Iterator[RequestsTogether]:
         for agent, own in requests_of_speakers(session.moments):
             lead = leads[request_lead_id(session.conversation, agent)]
             every.append(_together(session, own, lead, counted.get((agent, session.conversation)), places))
-    yield from sorted(every, key=lambda asks: asks.rank)
+    yield from sorted(every, key=lambda asks: asks.lead.rank)
 
 
 def _together(
@@ -60,7 +59,7 @@ def _together(
     quotes = (quote for quote in lead.quotes if quote.message_id not in noted)
     beside = [DatedLine(quote.message_id, who, quote.text, why) for quote in quotes]
     lines = sorted([*asked, *beside], key=lambda line: places.get((session.conversation, line.message_id), 0))
-    return RequestsTogether(session, what_is_asked(own), counted, asked[0], tuple(lines), lead.id, lead.rank)
+    return RequestsTogether(session, what_is_asked(own), counted, asked[0], tuple(lines), lead)
 
 
 def _lines(items: Sequence[Moment], session: SessionVerdict) -> tuple[DatedLine, ...]:

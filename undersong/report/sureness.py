@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from undersong.models import Finding, Lead
 from undersong.models.finding import OWN_RULE
-from undersong.patterns.lead_weights import high_words
+from undersong.models.verdict import REQUEST
+from undersong.patterns.lead_weights import high_words, lead_weights
+from undersong.patterns.request_leads import SOURCE as REQUESTS
+from undersong.patterns.request_leads import counted_to_one
 from undersong.patterns.significance.confidence import ASSUMED_PREVALENCE, ReadingCounts, reference_figures
 from undersong.report.opening_sentences import sentences
 from undersong.report.review_figures import wilson
@@ -94,11 +97,17 @@ def share_words(confidence: float) -> str:
     return {0: "fewer than 1 in 10", 10: "more than 9 in 10"}.get(tenths, f"about {tenths} in 10")
 
 
-def lead_words(lead: Lead) -> str:
-    """What a lead for how somebody writes is worth, by how high its score is."""
-    how_sure = sentences().how_sure
-    return (
-        how_sure["lead_conversation"].format(high=high_words(lead.score))
-        if lead.kind == "conversation"
-        else how_sure["lead"]
-    )
+def lead_words(lead: Lead, leads: Iterable[Lead] = ()) -> str:
+    """How sure a lead is: the one sentence of it, which the audit, the report, ``leads`` and ``explain`` say.
+
+    Exact words are there for certain; where one of two is among ``leads`` for what was counted, too, that is said.
+    """
+    how_sure, weights = sentences().how_sure, lead_weights()
+    if lead.kind == "conversation":
+        return how_sure["lead_conversation"].format(high=high_words(lead.score))
+    if lead.kind == "agent":
+        return how_sure["lead"]
+    if not any(row.source == REQUESTS for row in lead.evidence):
+        return how_sure[max((score, code) for code, score in weights.orders.items() if score <= lead.score)[1]]
+    counted = counted_to_one(leads).get((lead.agent, lead.conversation))
+    return f"{how_sure[REQUEST]}; {lead_words(counted)}" if counted else how_sure[REQUEST]

@@ -39,6 +39,7 @@ from undersong.report.order import (
     titles,
 )
 from undersong.report.session_view import DeductionView, MomentView, SessionView, session_view
+from undersong.report.sureness import lead_words
 from undersong.report.transcript_view import (
     MessageKey,
     Origin,
@@ -58,10 +59,11 @@ _STYLES = {"protective": "aligned", "conduct": "low", "candidate": "low"}
 
 @dataclass(frozen=True)
 class LeadView:
-    """A lead with the first of its messages; the others are linked."""
+    """A lead with the first of its messages; the others are linked. ``sure``: how sure it is."""
 
     lead: Lead
     agent: str
+    sure: str
     cite: Cite
     excerpt: Excerpt | None
     more: tuple[Cite, ...]
@@ -307,7 +309,7 @@ def view(
         words=words_for(case),
         work=work_view(case),
         points=tuple(_point_view(point, finding_views, citations) for point in points_of(case)),
-        look=tuple(_lead_view(lead, citations) for lead in shown_leads(case.leads)),
+        look=tuple(_lead_view(lead, citations, case.leads) for lead in shown_leads(case.leads)),
         words_only=words_only,
         months=months(case, aggregates.spans),
         transcripts=transcript_pages(origins, places, marks, citations, facets) if origins else (),
@@ -329,12 +331,12 @@ def _point_view(point: Point, findings: Mapping[str, FindingView], citations: Ci
     )
 
 
-def _lead_view(lead: Lead, citations: Citations) -> LeadView:
+def _lead_view(lead: Lead, citations: Citations, leads: Sequence[Lead]) -> LeadView:
     cites = [citations.cite(message_id, (home,)) for home, message_id in places_of(lead)]
     first, *more = cites
     excerpt = citations.excerpt(first, lead.quotes)
     name = own_name(lead.agent, lead.conversation or "") if lead.kind == "agent" else lead.conversation or ""
-    return LeadView(lead, name, first, excerpt, tuple(more))
+    return LeadView(lead, name, lead_words(lead, leads), first, excerpt, tuple(more))
 
 
 def _tiers(aggregates: RowAggregates) -> list[str]:
