@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Undersong
+from undersong.serve.runs import Run
 
 
 def test_the_printed_command_makes_the_same_report_again(undersong: Undersong) -> None:
@@ -49,7 +50,9 @@ def test_a_suggested_command_keeps_the_options_of_the_run(undersong: Undersong, 
     Path("two words.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     run = undersong("audit", "two words.jsonl", "--json", *own)
     assert run.code == 0, run.err
-    words = shlex.split(json.loads(run.out)["coverage"]["command"])
+    facts = json.loads(run.out)
+    assert Run("report", Path(facts["report"]), "report").title == facts["look_title"]  # as the pages have it
+    words = shlex.split(facts["coverage"]["command"])
     assert words[:2] == ["undersong", "audit"]
     assert words[-2:] == ["--judge", "anthropic:claude-sonnet-5-5"]
     for place, word in enumerate(own):

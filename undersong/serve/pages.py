@@ -123,7 +123,7 @@ def overview(request: Request) -> Response:
             ("/leads", shown_count(library, "lead"), "lead"),
             ("/claims", library.store.list_claims(None, None, 1).total, "claim"),
         ],
-        heading="What to look at" if points else "Welcome",
+        heading=run.title if run else "What to look at" if points else "Welcome",
         points=points,
         coverage=run.coverage if run else None,
         waiting=left,

@@ -15,8 +15,9 @@ from undersong.errors import InputError
 from undersong.models import Case, Finding, Lead, LedgerClaim, Record, SequenceReading, SessionVerdict
 from undersong.report.coverage import Coverage, coverage_of
 from undersong.report.near_shapes import NearShape, near_shapes
-from undersong.report.opening import points_of
-from undersong.report.opening_choice import Point
+from undersong.report.opening import every_point, points_of
+from undersong.report.opening_choice import Point, places_with_findings
+from undersong.report.opening_title import look_title
 from undersong.report.writer import CASE, CLAIMS, FINDINGS, LEADS, SEQUENCES
 from undersong.serve.problems import missing
 from undersong.serve.settings import ServeSettings
@@ -65,6 +66,11 @@ class Run:
     def points(self) -> tuple[Point, ...]:
         """What to look at first."""
         return points_of(self.case)
+
+    @cached_property
+    def title(self) -> str:
+        """What there is to look at, in the words of the terminal and the report."""
+        return look_title(self.case, self.points, places_with_findings(every_point(self.case)))
 
     @cached_property
     def near(self) -> tuple[NearShape, ...]:
