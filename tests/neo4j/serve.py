@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A real Neo4j 5.26 from Maven Central, without Docker, for tests and benchmarks; needs Java 17 and Maven.
 
-usage: serve.py [--port 0] [-- COMMAND...]
+usage: serve.py [--port 0] [--short-lived] [-- COMMAND...]
 Without a command it prints the address and waits. With one it runs it with UNDERSONG_NEO4J set, stops the server, and
-ends with the command's exit code.
+ends with the command's exit code. A short-lived server compiles less of itself.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ def stop(server: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def serving(port: int = 0) -> Iterator[str]:
+def serving(port: int = 0, *options: str) -> Iterator[str]:
     """The address of a server with an empty database that is gone afterwards."""
     port = port or free_port()
     with tempfile.TemporaryDirectory(prefix="undersong-neo4j-") as name:
-        server = start(port, Path(name))
+        server = start(port, Path(name), *options)
         try:
             yield f"bolt://127.0.0.1:{port}"
         finally:
@@ -99,10 +99,11 @@ def main() -> None:
     """Serve, with or without a command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--short-lived", action="store_true")
     parser.add_argument("command", nargs="*")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(ENDED))  # so that the server is stopped with this
-    with serving(options.port) as address:
+    with serving(options.port, *(SHORT_LIVED if options.short_lived else ())) as address:
         print(address, flush=True)
         if options.command:
             environment = os.environ | {"UNDERSONG_NEO4J": address}
