@@ -212,6 +212,10 @@ def test_what_others_write_moves_nothing_between_two() -> None:
     )
 
 
+def test_where_scores_are_levels_all_talk_is_held_beside_the_run() -> None:
+    assert {lead.target for lead in leads(levelled(feed()))} == {None}
+
+
 def test_a_few_messages_to_one_are_no_part() -> None:
     least = lead_weights().least_of_part
     own = [row for row in feed() if row.agent == "kira" and row.target == "mo"]
@@ -220,7 +224,7 @@ def test_a_few_messages_to_one_are_no_part() -> None:
     assert by_agent([*rest, *own[: least - 1]])["kira"].target is None
 
 
-@pytest.mark.parametrize(("level", "answers"), [(0.4, 0.25), (0.5, 0.3), (0.6, 0.3)])
+@pytest.mark.parametrize(("level", "answers"), [(0.4, 0.25), (0.3, 0.25), (0.6, 0.3)])
 def test_whom_harm_is_done_to_is_not_named_for_the_answers(level: float, answers: float) -> None:
     rows = feed(pairs=0, level=level, answers=answers)
     mine = [msgspec.structs.replace(row, conversation="z", target=None, id=f"z{row.id}") for row in rows[:6]]

@@ -170,19 +170,24 @@ def _lead(agent: str, own: TalkPart, run: _Run, sure: float | None) -> Lead:
 
 
 def _stronger(lead: Lead, run: _Run, without: Collection[str] = ()) -> Lead:
-    """The lead of an agent, or in its place that of the strongest part of its talk, if this is stronger.
+    """The lead of an agent, or in its place that of the strongest part of its talk, if this is stronger; also where all
+    its talk is above the cut, and that part by itself no less.
 
     Who has many parts has as many chances of a high one: what the highest of so many parts of ordinary talk is worth is
-    taken from the score of each (``leads.yaml``).
+    taken from the score of each (``leads.yaml``). Of scores that are levels only those of all talk were measured.
     """
     if lead.kind == "conversation":  # between two of whom neither speaks elsewhere: it is one part
         return lead
     every = run.talk.parts(lead.agent, lead_weights().least_of_part)
-    parts = [part for part in every if part.target not in without]
+    parts = [part for part in every if part.target not in without and part.sums.mean("level") is None]
     scored = [(_score(evidence := tuple(_part_evidence(part)), len(part.messages)), part, evidence) for part in parts]
     score, part, evidence = max(scored, key=itemgetter(0), default=(0.0, None, ()))
-    score = round(score - chances_of(len(parts)), DIGITS)
-    if part is None or score <= lead.score or not (reason := own_reason(part, part.others, run.bands)):
+    alone, score = score, round(score - chances_of(len(parts)), DIGITS)
+    if lead_weights().cut < lead.score <= alone:
+        score = max(score, lead.score)
+    elif score <= lead.score:
+        return lead
+    if part is None or not (reason := own_reason(part, part.others, run.bands)):
         return lead
     strongest = sorted(part.messages, key=_strength)[:OF_SIDE]
     homes = {message.row.conversation for message in part.messages}
