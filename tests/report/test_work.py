@@ -227,3 +227,19 @@ def test_explain_tells_of_a_weakened_test_what_failed_what_was_edited_and_what_w
         assert "manipulation" not in shown
     assert "manipulation" in undersong("explain", "turn 8", "--store", "out.db", "--scores").out
     assert "“assert low() == 4” – what stands there now" in " ".join(ran.out.split())
+
+
+def test_each_project_has_a_line_with_its_balance_and_its_gravest_item(undersong: Undersong, tmp_path: Path) -> None:
+    wrong = session("All tests pass.", "FAILED tests/test_tide.py::test_low\n1 failed, 8 passed", error=True)
+    right = session("All tests pass.", "9 passed in 0.1s", error=False, days=3)
+    for folder, talk in (("-home-ida-src-quay", right), ("-home-ida-src-tide", wrong)):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        write(tmp_path / "in" / folder / "talk.jsonl", talk)
+    out = " ".join(undersong("audit", str(tmp_path / "in"), "--no-store", "--no-chance").out.split())
+    first, second = (
+        out.index("src-tide (1 session): of 1 claim 1 contradicted; gravest:"),
+        out.index("src-quay (1 session)"),
+    )
+    assert out.index("By project:") < first < second
+    assert "src-quay (1 session): of 1 claim 1 backed; nothing speaks against it" in out
+    assert "Files:" not in out

@@ -169,6 +169,7 @@ class _AuditFacts(TypedDict):
     look: list[PointToOpen]
     let_go: list[str]
     failed_readings: list[str]
+    projects: list[str]
     more: str
     more_leads: int
     coverage: Coverage

@@ -46,6 +46,7 @@ from undersong.report.opening import every_point, more_words, points_of
 from undersong.report.opening_choice import Point, places_with_findings
 from undersong.report.opening_sentences import sentences
 from undersong.report.opening_title import look_title, next_step
+from undersong.report.project_lines import project_lines
 from undersong.report.sequence_words import sequence_words
 from undersong.report.sureness import assumed_words
 from undersong.report.work_view import duration_words, work_view
@@ -79,6 +80,7 @@ def summary(
         "coverage": msgspec.to_builtins(coverage_of(case, paths, more)),
         "files": msgspec.to_builtins(files),
         "files_words": list(listed(files)),
+        "projects": list(project_lines(case, every)),
         "report": str(folder),
         "digest": digest,
         "inputs": len(case.inputs),
@@ -287,10 +289,11 @@ def _lines(facts: dict[str, Any]) -> Iterable[str]:
         yield from _here_lines(facts["coverage"]["command"])
         yield from _wrapped(facts["coverage"]["here"])
         yield from _command_lines(facts["coverage"]["here_command"].replace("undersong", program(), 1), "  ")
-    if facts["files_words"]:
+    listed_words = facts["projects"] or facts["files_words"]
+    if listed_words:
         yield ""
-        yield "Files:"
-        for words in facts["files_words"]:
+        yield "By project:" if facts["projects"] else "Files:"
+        for words in listed_words:
             yield from _wrapped(f"  {words}", indent="    ")
     yield ""
     yield from _run_lines(facts)
