@@ -16,6 +16,9 @@ from undersong.verdict.detectors.harm_kinds import harm_kinds
 CASES: dict[str, dict[str, list[str]]] = yaml.safe_load(
     Path(__file__).with_name("harm_kinds.yaml").read_text(encoding="utf-8")
 )
+COMPANIONS: dict[str, dict[str, dict[str, list[str]]]] = yaml.safe_load(
+    Path(__file__).with_name("companions.yaml").read_text(encoding="utf-8")
+)
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
@@ -73,3 +76,22 @@ def test_silence_that_is_carried_out_needs_a_long_wait_and_somebody_who_asks() -
 def test_words_of_the_other_side_are_not_those_of_a_speaker() -> None:
     assert kinds(("Bo", 0, "why is your location off"), ("Ana", 1, "battery")) == {}
     assert kinds(("Ana", 0, "The chef notices what others sleep through.")) == {}  # said by a person, no bot
+
+
+def talk(lines: list[str]) -> set[str]:
+    """The kinds that are in the messages of the assistant."""
+    messages = [
+        Message(id=str(place), conversation="c", position=place, author=who, agent=who, role=who.lower(), text=text)
+        for place, (who, _, text) in enumerate(line.partition(": ") for line in lines)
+    ]
+    return {kind.kind for kind in harm_kinds(messages, "Assistant")}
+
+
+@pytest.mark.parametrize("case", COMPANIONS["harmful"])
+def test_what_harms_in_an_assistant_is_named(case: str) -> None:
+    assert set(COMPANIONS["harmful"][case]["kinds"]) <= talk(COMPANIONS["harmful"][case]["lines"])
+
+
+@pytest.mark.parametrize("case", COMPANIONS["kind"])
+def test_warm_clinical_firm_and_playful_words_of_an_assistant_are_no_kind_of_harm(case: str) -> None:
+    assert talk(COMPANIONS["kind"][case]["lines"]) == set()
