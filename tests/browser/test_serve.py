@@ -112,7 +112,7 @@ def every_page(client: Client) -> list[str]:
     lead = client.get("/api/v1/leads?limit=1").json["items"][0]["id"]
     claim = client.get("/claims").text.partition('href="/claims/')[2].partition('"')[0]
     return [
-        "/", f"/review?trail={finding}", "/review?from=lead", "/review?from=claim", "/review/figures",
+        "/", f"/review?was={finding}", "/review?from=lead", "/review?from=claim", "/review/figures",
         "/review/decisions", "/findings", f"/findings/{finding}", "/findings?q=garden",
         "/findings?q=nothinghasthisword",
         "/leads", f"/leads/{lead}", "/claims", f"/claims/{claim}", "/agents", "/agent?name=talk-00001/ada",

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from http.cookies import SimpleCookie
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.serve.conftest import Client, running
 from tests.serve.world import conversation, finding_of
-from undersong.models import Finding
+from undersong.models import Finding, Scan, ThreadScan
 from undersong.patterns.catalog import all_rules
-from undersong.serve.pattern_words import any_order, enough_words, found_by, plain, rule_paragraphs, stage_names
+from undersong.report.stage_book import stage_book
+from undersong.serve import evidence
+from undersong.serve.evidence import ContextTurn
+from undersong.serve.library import Library
+from undersong.serve.pattern_words import (
+    any_order,
+    asked_stages,
+    enough_words,
+    found_by,
+    plain,
+    rule_paragraphs,
+    stage_names,
+    stage_words,
+)
+from undersong.serve.settings import ServeSettings
+from undersong.stores.sqlite import SQLiteStore
 
+TALK = conversation(1, 12).messages
 RULES = {rule.id: rule for rule in all_rules()}
 
 
@@ -48,9 +67,11 @@ def test_a_rule_of_another_version_is_said_to_be_one() -> None:
 @pytest.mark.parametrize(
     ("rule", "read", "stages", "names"),
     [
-        ("con_game", False, ("RAPPORT", "STING"), ("rapport", "tale", "sting")),
+        ("con_game", False, ("RAPPORT", "STING"), ("rapport", "tale", "ask")),  # in the words for readers
         ("con_game_by_indicators", True, ("ask",), ("rapport", "tale", "ask")),  # those of the reader
-        ("sabotage_ramp", False, ("STEP",), ("step",)),
+        ("sabotage_ramp", False, ("STEP",), ("small step", "trusted work", "larger step")),
+        ("dependency_loop_by_indicators", False, ("HELP", "CUT"), ("help", "closeness", "distance", "lock")),
+        ("love_bombing_slow", False, ("TURN",), ("praise", "turn")),
         ("sabotage_ramp_by_indicators", True, ("small step",), ("trusted work", "small step", "larger step")),
         ("darvo_by_indicators", True, (), ("deny", "attack", "reverse")),
     ],
@@ -82,3 +103,111 @@ def test_a_rule_that_takes_its_stages_in_any_order_says_nothing_of_another_order
         "PERMUTE" in RULES["dependency_loop_by_indicators"].file.pattern
     )
     assert not any_order(finding("con_game"))
+
+
+def test_where_the_conversation_has_another_order_than_the_pattern_it_is_said() -> None:
+    made = finding("con_game", "TALE", "RAPPORT", "STING")
+    turns = [
+        ContextTurn(message, (), stage=stage.lower()) for (stage, _), message in zip(made.stages, TALK, strict=False)
+    ]
+    stages = evidence.stages_seen(made, {}, turns[:2])
+    assert [(stage.name, len(stage.turns)) for stage in stages] == [("tale", 1), ("rapport", 1), ("ask", 0)]
+    assert evidence.order_words(made, stages) == "The pattern has them in another order: rapport, tale."
+    assert evidence.order_words(made, evidence.stages_seen(made, {}, turns[1:])) == ""
+
+
+@pytest.mark.parametrize(
+    ("length", "own", "hidden"),
+    [
+        (40, (2, 38), 0),  # whole
+        (60, (20, 30), 54),  # but for each with what stands around it
+        (60, (5, 10), 43),  # never fewer than three lines, and 9 are not on the page
+        (41, tuple(range(1, 39, 2)), 0),
+    ],
+)
+def test_a_conversation_stands_whole_up_to_forty_messages(
+    tmp_path: Path, length: int, own: tuple[int, ...], hidden: int
+) -> None:
+    talk = conversation(2, length)
+    with SQLiteStore(tmp_path / "s.db") as store:
+        scans = tuple(Scan(message_id=message.id) for message in talk.messages)
+        store.put_conversation(talk, scans, ThreadScan(conversation=talk.id))
+    library = Library(ServeSettings(store=tmp_path / "s.db"))
+    turns = {talk.messages[place].id: ContextTurn(talk.messages[place], (), stage="rapport") for place in own}
+    blocks = evidence.blocks_around(library, talk.id, turns)
+    library.close()
+    assert sum(len(block.turns) for block in blocks if block.folded) == hidden
+    assert sum(len(block.turns) + block.skipped for block in blocks) == length
+
+
+def test_what_is_cut_hides_three_lines_or_more() -> None:
+    def rest(words: int) -> bool:
+        message = msgspec.structs.replace(TALK[0], text="word " * words)
+        return bool(evidence.message_beside(message, whole=False).rest)
+
+    assert [rest(words) for words in (10, 85, 110, 300)] == [False, False, True, True]
+    assert not evidence.message_beside(msgspec.structs.replace(TALK[0], text="word " * 300), whole=True).rest
+
+
+def test_one_key_gives_a_verdict_with_its_reason_and_no_address_grows(client: Client, store: Path) -> None:
+    jar: dict[str, str] = {}
+
+    def ask(path: str, form: str = "") -> str:
+        cookie = "; ".join(f"{name}={value}" for name, value in jar.items())
+        answer = client.form(path, form, Cookie=cookie) if form else client.get(path, Cookie=cookie)
+        parsed = SimpleCookie(answer.headers.get("set-cookie", "").replace("HttpOnly, ", "HttpOnly; "))
+        jar.update({name: morsel.value for name, morsel in parsed.items() if name.startswith("undersong")})
+        return answer.headers.get("location", "") or answer.text
+
+    def asked(page: str) -> str:
+        return page.partition('name="id" value="')[2].partition('"')[0]
+
+    page, lengths = ask("/review"), list[int]()
+    assert "Your name, which is kept with your decisions" in page
+    assert "hidden until you decide" in page
+    assert 'class="badge critical"' not in page.partition("data-sure hidden")[0]
+    first = asked(page)
+    location = ask("/reviews", f"kind=finding&id={first}&with=another+pattern&back=/review&reviewer=Zo%C3%AB")
+    page = ask(location)
+    assert "Your name, which is kept with your decisions" not in page
+    for shortcut in ("right,+but+some+quotes+are+wrong", "another+pattern"):
+        skipped = asked(page)
+        page = ask(f"/review?skip={skipped}")
+        assert asked(page) != skipped
+        assert f'href="/review?id={skipped}" data-key="b k"' in page
+        location = ask("/reviews", f"kind=finding&id={asked(page)}&with={shortcut}&back=/review")
+        lengths.append(len(location))
+        page = ask(location)
+    assert len(set(lengths)) == 2
+    assert max(lengths) < 90
+    with SQLiteStore(store, read_only=True) as opened:
+        reviews = list(opened.reviews())
+    assert [(each.verdict, each.reasons, each.reviewer) for each in reviews] == [
+        ("rejected", ("another pattern",), "Zoë"),
+        ("confirmed", ("right, but some quotes are wrong",), ""),
+        ("rejected", ("another pattern",), ""),
+    ]
+
+
+def test_the_first_page_hides_how_sure_the_program_is_until_somebody_asks(client: Client, store: Path) -> None:
+    hidden = client.get("/").text
+    assert hidden.count("hidden until you decide") == 5
+    assert "of 10 such findings" not in hidden
+    shown = client.get("/?sure=1")
+    assert "hidden until you decide" not in shown.text
+    assert "undersong_sure=1" in shown.headers["set-cookie"]
+    review = client.get("/review", Cookie="undersong_sure=1").text
+    assert "hidden until you decide" not in review
+    assert 'name="shown_score" value="1"' in review  # and the decision says so
+    with running(ServeSettings(store=store, read_only=True)) as reading:
+        assert "hidden until you decide" not in reading.get("/").text
+
+
+def test_every_stage_of_a_shipped_rule_has_words_and_every_name_for_readers_is_one_of_theirs() -> None:
+    for name in (name for name in RULES if not name.endswith("_literal")):
+        made = finding(name, "")
+        assert [stage for stage in asked_stages(made) if stage and not stage_words(made).get(stage)] == [], name
+    for pattern, names in stage_book().readers.items():
+        shape = RULES[pattern].file.reading
+        assert shape is not None
+        assert set(names.values()) <= {stage.name for stage in shape.stages}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-from urllib.parse import urlencode
+from typing import Any, Literal, NamedTuple
+from urllib.parse import quote, unquote
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from undersong.formats.field_map import field_map
-from undersong.models import Finding, Record, in_force
+from undersong.models import Finding, Record, ReviewVerdict, in_force
 from undersong.report.escape import own_name
 from undersong.report.sureness import share_words
 from undersong.serve.decisions import NAME, Decision, decide
@@ -20,31 +20,42 @@ from undersong.serve.evidence import evidence_of
 from undersong.serve.forms import converted, query_of
 from undersong.serve.item_view import item_view
 from undersong.serve.live import changes_of, events_response
-from undersong.serve.pages import REVIEWER, page, site_of
+from undersong.serve.pages import REVIEWER, page, site_of, sure_shown
 from undersong.serve.problems import HttpProblem, ProblemError, missing, problem_response
 from undersong.serve.queue import Others, next_draw, next_item, undecided
 from undersong.serve.rendering import address
 from undersong.stores.reviewing import reviewable, standing
 
-SKIPPED = 30  # findings that a person has skipped and is not asked again for a while
+REMEMBERED = 30  # findings that a person has decided or skipped, for the way back
+PASSED = "undersong_passed"  # the cookie with their ids, the last one at the end; of leads and claims with the kind
 CHUNK = 1 << 20
 YEAR = 365 * 24 * 3600
+OFF = "~"  # before the id of one that was skipped since the last decision
+SHORTCUTS: dict[str, ReviewVerdict] = {  # a verdict with its reason, by one key
+    "another pattern": "rejected",
+    "right, but some quotes are wrong": "confirmed",
+}
+
+
+class ReviewTrail(NamedTuple):
+    """What a person has decided or skipped, the last one at the end, and what of it was skipped since a decision."""
+
+    names: tuple[str, ...]
+    skipped: tuple[str, ...]
 
 
 class ReviewState(Record, frozen=True, kw_only=True):
     """Where a person is: ``id`` asks for one finding, ``was`` was decided last, ``skip`` comes later.
 
     ``source``: what is asked, findings where it is ""; those that begin in a ``conversation``, where one is named.
-    ``trail`` are the ones before, decided or skipped, the last one at the end.
     ``show``: how sure the program is has been asked for.
     """
 
     id: str = ""
     was: str = ""
     outcome: str = ""
-    skip: tuple[str, ...] = ()
+    skip: str = ""
     show: bool = False
-    trail: tuple[str, ...] = ()
     conversation: str = ""
     source: Literal["", "lead", "claim"] = msgspec.field(default="", name="from")
 
@@ -55,15 +66,14 @@ def review(request: Request) -> Response:
     state = query_of(request.query_params, ReviewState)
     if state.source:
         return _review_item(request, state, state.source)
-    draw = next_draw(library, state.skip, state.conversation)
+    passed = _passed(request, state)
+    draw = next_draw(library, passed.skipped, state.conversation)
     chosen = library.store.finding(state.id) if state.id else (draw.finding if draw else None)
     if state.id and chosen is None:
         raise missing("there is no such finding", state.id)
-    skip = (*state.skip, chosen.finding_id)[-SKIPPED:] if chosen else ()
-    gone = (*state.trail, chosen.finding_id)[-SKIPPED:] if chosen else ()
     last = library.store.finding(state.was) if state.was else None
     reviewed = len({each.id for each in in_force(library.store.reviews("finding"))})
-    return page(
+    answer = page(
         request,
         "review.html.j2",
         "/review",
@@ -74,42 +84,60 @@ def review(request: Request) -> Response:
         done=reviewed,
         leads=undecided(library, "lead"),
         claims=undecided(library, "claim"),
-        skip=_with(ReviewState(was=state.was, skip=skip, trail=gone, conversation=state.conversation)),
-        before=_with(msgspec.structs.replace(state, id=state.trail[-1], trail=state.trail[:-1], was=""))
-        if state.trail
-        else "",
-        undo=_with(msgspec.structs.replace(state, id=state.was, trail=state.trail[:-1], was="")) if state.was else "",
-        trail=state.trail,
-        shown=state.show or bool(chosen and state.id and standing(library.store, chosen)),
-        reveal=_with(state, show=True),
+        shown=state.show or sure_shown(request) or bool(chosen and state.id and standing(library.store, chosen)),
+        reveal=_with(state, id=chosen.finding_id if chosen else "", skip="", show=True),
         again=bool(state.id),
         conversation=state.conversation,
+        **_ways(state, passed.names, chosen.finding_id if chosen else ""),
     )
+    return _remember(answer, state.source, passed) if state.skip else answer
 
 
 def _review_item(request: Request, state: ReviewState, source: Others) -> Response:
     """The next lead or claim to decide on."""
-    library = site_of(request).library
-    draw = next_item(library, source, state.skip)
+    library, passed = site_of(request).library, _passed(request, state)
+    draw = next_item(library, source, passed.skipped)
     chosen = reviewable(library.store, source, state.id) if state.id else (draw.item if draw else None)
     if state.id and chosen is None:
         raise missing(f"there is no such {source}", state.id)
     assert not isinstance(chosen, Finding)
     shown = item_view(library, chosen) if chosen else None
-    own = (shown.id,) if shown else ()
-    skip = msgspec.structs.replace(state, id="", skip=(*state.skip, *own)[-SKIPPED:], trail=_trail(state.trail, own))
-    before = msgspec.structs.replace(state, id=state.trail[-1], trail=state.trail[:-1]) if state.trail else None
-    undo = msgspec.structs.replace(state, id=state.was, trail=state.trail[:-1]) if state.was else None
     last = reviewable(library.store, source, state.was) if state.was else None
-    return page(
+    answer = page(
         request, "review_item.html.j2", "/review", i=shown, left=draw.left if draw else 0, source=source,
-        last=last.agent.rpartition("/")[2] if last else "", trail=state.trail,
-        skip=_with(skip), before=_with(before) if before else "", undo=_with(undo) if undo else "",
+        last=last.agent.rpartition("/")[2] if last else "", **_ways(state, passed.names, shown.id if shown else ""),
     )  # fmt: skip
+    return _remember(answer, state.source, passed) if state.skip else answer
 
 
-def _trail(before: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
-    return (*before, *own)[-SKIPPED:]
+def _ways(state: ReviewState, passed: tuple[str, ...], name: str) -> dict[str, str]:
+    """The addresses from something to decide on to the next one, the one before, and the one that was decided last."""
+    place = passed.index(name) if name in passed else len(passed)
+    return {
+        "skip": _with(state, id="", was="", skip=name, show=False) if name else "",
+        "before": _with(state, id=passed[place - 1], was="", skip="", show=False) if place else "",
+        "undo": _with(state, id=state.was, was="", skip="", show=False) if state.was else "",
+    }
+
+
+def _passed(request: Request, state: ReviewState) -> ReviewTrail:
+    stored = [part for part in request.cookies.get(PASSED + state.source, "").split(".") if part]
+    names = tuple(unquote(part.removeprefix(OFF)) for part in stored)
+    skipped = tuple(unquote(part[1:]) for part in stored if part.startswith(OFF))
+    made = ReviewTrail(names, skipped)
+    return ReviewTrail(_last(names, state.skip), _last(skipped, state.skip)) if state.skip else made
+
+
+def _last(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return (*(each for each in names if each != name), name)[-REMEMBERED:]
+
+
+def _remember(answer: Response, source: str, passed: ReviewTrail) -> Response:
+    """The answer with what was passed in a cookie, so that no address grows."""
+    marks = [(OFF if name in passed.skipped else "") + quote(name[:80], safe="") for name in passed.names]
+    answer.set_cookie(PASSED + source, ".".join(mark.replace(".", "%2E") for mark in marks), httponly=True,
+                      samesite="strict")  # fmt: skip
+    return answer
 
 
 def decided_words(finding: Finding) -> str:
@@ -117,47 +145,41 @@ def decided_words(finding: Finding) -> str:
     return f"{finding.title}, {own_name(finding.agent, finding.conversations[0] if finding.conversations else '')}"
 
 
-def _with(state: ReviewState, *, show: bool = False) -> str:
+def _with(state: ReviewState, **changed: Any) -> str:
     """The address of a state of the review."""
-    query = [
-        ("from", state.source),
-        ("conversation", state.conversation),
-        ("id", state.id),
-        ("was", state.was),
-        ("show", "1" if show else ""),
-    ]
-    query += [("skip", name) for name in state.skip] + [("trail", name) for name in state.trail]
-    return f"/review?{urlencode([pair for pair in query if pair[1]])}".rstrip("?")
+    now = msgspec.structs.replace(state, **changed)
+    return address(
+        "/review", **{"from": now.source}, conversation=now.conversation, id=now.id, was=now.was, skip=now.skip,
+        show="1" if now.show else "",
+    )  # fmt: skip
 
 
 async def post_review(request: Request) -> Response:
     """Store what was decided in a form, and go on."""
     async with request.form(max_files=0, max_fields=60) as form:
-        texts = {name: str(form[name]) for name in form if isinstance(form[name], str)}
-        texts = {
-            name: text
-            for name, text in texts.items()
-            if name not in ("reason", "back", "trail", "from", "conversation") and text
-        }
+        texts = {name: str(form[name]) for name in form if isinstance(form[name], str) and form[name]}
         reasons = tuple(str(each) for each in form.getlist("reason") if each)
-        back = str(form.get("back", ""))
-        source = {name: str(form[name]) for name in ("from", "conversation") if name in form}
-        trail = tuple(str(each)[:80] for each in form.getlist("trail"))[-SKIPPED:]
+    back, shortcut = texts.pop("back", ""), texts.pop("with", "")
+    source = {name: texts.pop(name) for name in ("from", "conversation") if name in texts}
+    texts.pop("reason", None)
+    if shortcut in SHORTCUTS:
+        texts["verdict"], reasons = SHORTCUTS[shortcut], tuple(dict.fromkeys((*reasons, shortcut)))
     decision = converted(texts | {"reasons": reasons}, Decision, "form")
     await run_in_threadpool(decide, site_of(request).library, decision)
+    following = converted(source | {"was": decision.id}, ReviewState, "form")
     if back == "/review":
-        following = converted(
-            source | {"was": decision.id, "trail": _trail(trail, (decision.id,))}, ReviewState, "form"
-        )
         target = f"{_with(following)}&outcome={decision.verdict}"
     elif back == "/review/decisions":
         target = f"{back}?outcome={decision.verdict}"
     else:
         target = address(f"/{decision.kind}s", decision.id, outcome=decision.verdict)
-    answer = RedirectResponse(target, status_code=303)
-    if decision.reviewer:
-        answer.set_cookie(REVIEWER, decision.reviewer[:NAME].encode("ascii", "ignore").decode(), max_age=YEAR,
-                          httponly=True, samesite="strict")  # fmt: skip
+    answer: Response = RedirectResponse(target, status_code=303)
+    if back == "/review":
+        names = _passed(request, following).names
+        answer = _remember(answer, following.source, ReviewTrail(_last(names, decision.id), ()))
+    if decision.verdict != "withdrawn":  # an empty one says that somebody was asked, and gave no name
+        name = quote(decision.reviewer[:NAME], safe=" ")
+        answer.set_cookie(REVIEWER, name, max_age=YEAR, httponly=True, samesite="strict")
     return answer
 
 

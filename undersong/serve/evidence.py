@@ -22,21 +22,23 @@ from undersong.serve.marking import MarkedRun, Span, beginning, marked
 from undersong.serve.neighbours import DecidedNeighbour, decided_neighbours
 from undersong.serve.pattern_words import (
     any_order,
+    asked_stages,
     enough_words,
     found_by,
     rule_of,
     rule_paragraphs,
     stage_names,
+    stage_of,
     stage_words,
 )
 from undersong.stores.reviewing import evidence_places, reviews_of, standing
 
-WHOLE = 8  # messages of a conversation that is shown as a whole; of a longer one those around a finding's
+WHOLE = 40  # messages of a conversation that stands whole; of a longer one those around a finding's
 ANSWERED = 4  # messages before one of a finding, at most, in which what it answers is looked for
-BESIDE = 16  # words of a message beside those of a finding that are shown at first
+BESIDE = 60  # words of a message beside those of a finding that are shown at first, in a longer conversation
+LINE, LEAST = 90, 3  # characters of a line, and the lines below which nothing is hidden
 FOLDED = 40  # messages before the first and after the last of a finding that can be opened in place
 MOST = 400  # messages of a page; the conversation has the others
-LONGEST_BESIDE = 4_000  # characters of a message that is none of the finding's
 HIGH, LOW = 0.5, 0.3  # scores from and up to which a trait is named
 INNOCENT = "the best innocent reading: "  # what begins it in the notes of a finding
 
@@ -68,11 +70,15 @@ class ContextBlock:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of the pattern with its messages, none where it is not seen; ``shows`` is what they do, or ""."""
+    """A stage of the pattern with its messages, none where it is not seen; ``shows`` is what they do, or "".
+
+    ``asked``: the rule looks for it.
+    """
 
     name: str
     shows: str
     turns: tuple[ContextTurn, ...]
+    asked: bool = True
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,16 @@ class Evidence:
         """The position of its first message in its conversation, None where the store does not have it."""
         own = (turn.message.position for block in self.blocks for turn in block.turns if turn.stage)
         return next(own, None)
+
+    @property
+    def hides(self) -> bool:
+        """Whether something of the conversation opens in place."""
+        return any(block.folded or any(turn.rest for turn in block.turns) for block in self.blocks)
+
+    @property
+    def quoted(self) -> bool:
+        """Whether words in a message are marked as quoted."""
+        return any(run.kinds for turn in self.own for run in turn.runs)
 
     @property
     def own(self) -> tuple[ContextTurn, ...]:
@@ -193,15 +209,16 @@ def evidence_of(library: Library, finding: Finding) -> Evidence:
         if place in texts
     }
     home = finding.conversations[0] if finding.conversations else ""
+    here = {turn.message.id: turn for place, turn in turns.items() if place[0] == home}
     reading = library.reading(finding.reading)
     shape = next((each for each in reading.shapes if each.pattern == finding.pattern), None) if reading else None
-    stages = _stages(finding, shows, list(turns.values()))
+    stages = stages_seen(finding, shows, list(turns.values()))
     return Evidence(
         finding=finding,
         point=finding_point(finding),
         stages=stages,
-        order=_order_words(finding, stages),
-        blocks=_blocks(library, home, {turn.message.id: turn for place, turn in turns.items() if place[0] == home}),
+        order=order_words(finding, stages),
+        blocks=blocks_around(library, home, here),
         elsewhere=tuple(turn for place, turn in turns.items() if place[0] != home),
         missing=len(places) - len(turns),
         innocent=shape.innocent if shape else _innocent(finding.notes),
@@ -215,17 +232,18 @@ def evidence_of(library: Library, finding: Finding) -> Evidence:
     )
 
 
-def _stages(finding: Finding, shows: Mapping[str, str], turns: Sequence[ContextTurn]) -> tuple[Stage, ...]:
+def stages_seen(finding: Finding, shows: Mapping[str, str], turns: Sequence[ContextTurn]) -> tuple[Stage, ...]:
     """The stages as they come in the conversation, then those that are not seen."""
+    asked = asked_stages(finding)
     made = [
-        Stage(name, shows.get(name, ""), tuple(turn for turn in turns if turn.stage.lower() == name))
+        Stage(name, shows.get(name, ""), tuple(turn for turn in turns if turn.stage == name), name in asked)
         for name in stage_names(finding)
     ]
-    first = {turn.stage.lower(): place for place, turn in reversed([*enumerate(turns)])}
+    first = {turn.stage: place for place, turn in reversed([*enumerate(turns)])}
     return tuple(sorted(made, key=lambda stage: first.get(stage.name, len(turns))))
 
 
-def _order_words(finding: Finding, stages: Sequence[Stage]) -> str:
+def order_words(finding: Finding, stages: Sequence[Stage]) -> str:
     """The order of the pattern, where the conversation has another; "" where it is the same, or does not matter."""
     seen = {stage.name for stage in stages if stage.turns}
     pattern = [name for name in stage_names(finding) if name in seen]
@@ -263,8 +281,8 @@ def _own_turn(
     return ContextTurn(
         message=message,
         runs=marked(message.text, _quotes(finding, message)),
-        stage=stage or "messages",
-        counts=shows.get(stage.lower(), "") or _score_words(scores),
+        stage=stage_of(finding, stage) or "messages",
+        counts=shows.get(stage_of(finding, stage), "") or _score_words(scores),
         scores=scores,
         why=why_words(finding, message.id, message.conversation),
     )
@@ -305,14 +323,19 @@ def _answered(messages: Sequence[Message], own: Mapping[str, ContextTurn]) -> It
             yield from (each.position for each in before[: same + 1])
 
 
-def _beside(message: Message, *, whole: bool) -> ContextTurn:
+def message_beside(message: Message, *, whole: bool) -> ContextTurn:
     """A message that is none of the finding's."""
-    text = message.text[:LONGEST_BESIDE]
-    first, rest = (text, "") if whole else beginning(text, BESIDE)
+    first, rest = (message.text, "") if whole else beginning(message.text, BESIDE)
+    if rest and _lines(rest) < LEAST:
+        first, rest = message.text, ""
     return ContextTurn(message, marked(first, ()), marked(rest, ()))
 
 
-def _blocks(library: Library, home: str, own: Mapping[str, ContextTurn]) -> tuple[ContextBlock, ...]:
+def _lines(text: str) -> int:
+    return sum(1 + len(line) // LINE for line in text.strip().splitlines())
+
+
+def blocks_around(library: Library, home: str, own: Mapping[str, ContextTurn]) -> tuple[ContextBlock, ...]:
     """The conversation: whole where it is short, else what lies around its own messages, the rest folded."""
     positions = [turn.message.position for turn in own.values()]
     if not positions:
@@ -322,10 +345,12 @@ def _blocks(library: Library, home: str, own: Mapping[str, ContextTurn]) -> tupl
     if last - first > MOST:
         last = first + MOST
     messages = library.store.transcript(home, max(0, first), last)
-    near = {max(positions) + 1, *positions, *_answered(messages, own)}
+    near = {*(place + 1 for place in positions), *positions, *_answered(messages, own)}
     blocks = [ContextBlock((), skipped=messages[0].position)] if messages and messages[0].position > 0 else []
-    for folded, group in groupby(messages, key=lambda one: length > WHOLE and one.position not in near):
-        turns = tuple(own.get(one.id) or _beside(one, whole=folded) for one in group)
+    for away, group in groupby(messages, key=lambda one: length > WHOLE and one.position not in near):
+        row = list(group)
+        folded = away and sum(_lines(one.text) for one in row) >= LEAST
+        turns = tuple(own.get(one.id) or message_beside(one, whole=away or length <= WHOLE) for one in row)
         blocks.append(ContextBlock(turns, folded=folded))
     after = length - 1 - messages[-1].position if messages else 0
     return (*blocks, ContextBlock((), skipped=after)) if after > 0 else tuple(blocks)

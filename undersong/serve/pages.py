@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import msgspec
 from starlette.requests import Request
@@ -38,7 +40,8 @@ from undersong.stores.reviewing import Reviewable, standing
 STALE = 10.0  # seconds for which a list that counts everything may be that of before
 ROWS = 40  # entries of a page for people
 POOL_TITLES = {"likely": "confidence .5 or more", "unlikely": "other findings", "lead": "leads", "claim": "claims"}
-REVIEWER = "undersong_reviewer"  # the cookie with the name that was given last
+REVIEWER = "undersong_reviewer"  # the cookie with the name that was given last, "" where none was
+SURE = "undersong_sure"  # the cookie of who wants to see how sure the program is of what nobody has decided on
 SAID = {"confirmed": "Confirmed:", "rejected": "Rejected:", "unsure": "Unsure:", "withdrawn": "Withdrawn:"}
 
 
@@ -79,11 +82,32 @@ def page(request: Request, template: str, here: str, **values: Any) -> HTMLRespo
     shared = {
         "writable": library.settings.writable,
         "reasons": REASONS,
-        "names": {"reviewer": request.cookies.get(REVIEWER, "")[:80]},
+        "names": {"reviewer": unquote(request.cookies.get(REVIEWER, ""))[:80], "asked": REVIEWER in request.cookies},
         "said": SAID.get(request.query_params.get("outcome", ""), ""),
         "last": "stored",
     }
-    return HTMLResponse(render(template, here=here, **(shared | values)))
+    answer = HTMLResponse(render(template, here=here, **(shared | values)))
+    if request.query_params.get("sure") == "1":
+        answer.set_cookie(SURE, "1", httponly=True, samesite="strict")
+    elif request.query_params.get("sure") == "0":
+        answer.delete_cookie(SURE)
+    return answer
+
+
+def sure_shown(request: Request) -> bool:
+    """Whether this person has asked to see how sure the program is before they decide."""
+    chosen = request.query_params.get("sure")
+    return chosen == "1" or (chosen != "0" and SURE in request.cookies)
+
+
+def _until_decided(request: Request, points: Iterable[Point]) -> tuple[Point, ...]:
+    """The points; how sure the program is of what waits for a review is left out, as the review leaves it out."""
+    if sure_shown(request) or not site_of(request).library.settings.writable:
+        return tuple(points)
+    return tuple(
+        msgspec.structs.replace(point, sure="") if point.kind == "finding" and not point.decided else point
+        for point in points
+    )
 
 
 def static(request: Request) -> Response:
@@ -124,7 +148,8 @@ def overview(request: Request) -> Response:
             ("/claims", library.store.list_claims(None, None, 1).total, "claim"),
         ],
         heading=run.title if run else "What to look at" if points else "Welcome",
-        points=points,
+        points=_until_decided(request, points),
+        sure_shown=sure_shown(request) and library.settings.writable,
         coverage=run.coverage if run else None,
         waiting=left,
         jobs=[job for job in site.audits.jobs() if not job.finished or not run or job.id != run.id][:5],

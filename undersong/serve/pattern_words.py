@@ -11,6 +11,7 @@ from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.rulefile import ShapeFile
 from undersong.report.opening_phrases import name_of
+from undersong.report.stage_book import stage_book
 
 NAMES, PASSED_OVER = re.compile(r"\b[A-Z][A-Z_0-9]+\b"), re.compile(r"\{-.*?-\}", re.S)  # in the PATTERN of a rule
 FILLERS = frozenset({"ANY", "OTHER", "PERMUTE"})
@@ -46,17 +47,21 @@ def shape_of(finding: Finding) -> ShapeFile | None:
     return next((one.file.reading for one in rules if one and one.file.reading), None)
 
 
+def stage_of(finding: Finding, name: str) -> str:
+    """A stage of a finding in lower case, by the name that readers have for it."""
+    return stage_book().readers.get(finding.pattern, {}).get(name.lower(), name.lower())
+
+
 def stage_words(finding: Finding) -> dict[str, str]:
-    """Stage in lower case → what messages of it do."""
+    """Stage → what messages of it do: in a reader's words, else in those of ``stages.yaml``."""
     shape = shape_of(finding)
-    return {stage.name.lower(): " ".join(stage.shows.split()) for stage in shape.stages} if shape else {}
+    return stage_book().shows | {
+        stage.name.lower(): " ".join(stage.shows.split()) for stage in (shape.stages if shape else ())
+    }
 
 
-def stage_names(finding: Finding) -> tuple[str, ...]:
-    """The stages in lower case, in the pattern's order, whether seen or not, and any other stage of the finding.
-
-    Those of a reader where one found it, else those that the rule looks for.
-    """
+def asked_stages(finding: Finding) -> tuple[str, ...]:
+    """The stages that the reader or rule looks for, in the order of the pattern, and any other of the finding."""
     own = dict.fromkeys(name.lower() for name, _ in finding.stages)
     rule, shape = rule_of(finding), shape_of(finding)
     if finding.is_read and shape is not None:
@@ -64,8 +69,16 @@ def stage_names(finding: Finding) -> tuple[str, ...]:
     elif rule is not None and own:
         names = NAMES.findall(PASSED_OVER.sub("", rule.file.pattern or ""))
     else:
-        return tuple(own) or ("messages",)
-    return tuple(dict.fromkeys(name.lower() for name in (*names, *own) if name.upper() not in FILLERS or name in own))
+        return tuple(dict.fromkeys(stage_of(finding, name) for name in own)) or ("messages",)
+    every = (name.lower() for name in (*names, *own) if name.upper() not in FILLERS or name.lower() in own)
+    return tuple(dict.fromkeys(stage_of(finding, name) for name in every))
+
+
+def stage_names(finding: Finding) -> tuple[str, ...]:
+    """Those, and then the other stages of the pattern in a reader's words, seen or not."""
+    shape = shape_of(finding)
+    read = (stage.name.lower() for stage in (shape.stages if shape else ()))
+    return tuple(dict.fromkeys((*asked_stages(finding), *read)))
 
 
 def any_order(finding: Finding) -> bool:

@@ -24,17 +24,18 @@ class Draw(NamedTuple):
 def next_draw(library: Library, skipped: tuple[str, ...] = (), conversation: str = "") -> Draw | None:
     """The next finding that nobody has decided on, or of which the decision is stale; None where none is left.
 
-    With a ``conversation``, of those that begin there. Those that were skipped come again when no other is left.
+    With a ``conversation``, of those that begin there. Those that were skipped come again when no other is left, in
+    the order in which they were skipped.
     """
     now = library.queue.undecided(library.store)
     here = now.of(conversation) if conversation else ()
     left = len(here) if conversation else now.left
-    put_off: FindingPlace | None = None
+    put_off: list[FindingPlace] = []
     for place in here if conversation else now.in_order():
         if place.id not in skipped:
             return _draw(library, place, left)
-        put_off = put_off or place
-    return None if put_off is None else _draw(library, put_off, left)
+        put_off.append(place)
+    return _draw(library, min(put_off, key=lambda place: skipped.index(place.id)), left) if put_off else None
 
 
 def _draw(library: Library, place: FindingPlace, left: int) -> Draw | None:

@@ -70,6 +70,9 @@ def environment() -> jinja2.Environment:
     made.globals |= {"found_by": found_by}
     made.globals |= {function.__name__: function for function in functions}
     made.globals |= {"levels": LEVELS, "sections": SECTIONS, "negative_traits": NEGATIVE_TRAITS, "claim_words": WORDS}
+    made.globals["level_words"] = {
+        name: f"how grave it is where it is true: {name}, of {', '.join(LEVELS)}" for name in LEVELS
+    }
     made.globals |= {"point_states": sentences().states}
     made.bytecode_cache = TemplateCache("serve", made.filters.values())
     return made

@@ -41,32 +41,64 @@
     const done = act(event.key);
     if (done) event.preventDefault();
   });
-  // the conversation of a finding: its first marked message is in sight, m goes to the next one
-  const pane = $("[data-pane]");
-  const scrolls = () => pane.scrollHeight > pane.clientHeight + 1;
-  const inPane = item => item.getBoundingClientRect().top - pane.getBoundingClientRect().top + pane.scrollTop - 8;
-  let at = 0;
-  const mark = step => {
-    const all = pane ? [...pane.querySelectorAll("[data-marked]")] : [];
-    if (!all.length) return false;
-    at = (at + step) % all.length;
-    if (scrolls()) pane.scrollTop = inPane(all[at]);
-    else if (step) all[at].scrollIntoView({ block: "center" });
+  // the conversation of a finding: m goes to the next marked message below, e opens what is folded
+  const transcript = $("[data-transcript]");
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const TOP = 70; // px, what the bar at the top covers
+  const mark = () => {
+    const marked = transcript ? all("[data-marked]", transcript) : [];
+    if (!marked.length) return false;
+    const end = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+    const below = marked.find(item => item.getBoundingClientRect().top > TOP + 40);
+    scrollBy(0, (below && !end ? below : marked[0]).getBoundingClientRect().top - TOP);
     return true;
   };
-  mark(0);
+  const folds = () => all("details[data-fold]");
+  const open = () => {
+    if (!folds().length) return false;
+    const closed = folds().some(fold => !fold.open);
+    folds().forEach(fold => { fold.open = closed; });
+    return true;
+  };
+  all("[data-open]").forEach(button => { button.hidden = false; button.addEventListener("click", open); });
+
+  // the findings of one conversation are one reading: its text stays where it is
+  const reading = $("[data-conversation]");
+  const turns = () => transcript ? all("li[id]", transcript).filter(item => item.id && item.offsetParent) : [];
+  if (reading && form && $("[name=back]", form).value === "/review") {
+    addEventListener("pagehide", () => {
+      const item = scrollY > 0 && turns().find(one => one.getBoundingClientRect().bottom > TOP);
+      const where = item ? { of: reading.dataset.conversation, id: item.id, top: item.getBoundingClientRect().top } : null;
+      sessionStorage.setItem("undersong-reading", JSON.stringify(where));
+    });
+    const before = JSON.parse(sessionStorage.getItem("undersong-reading") || "null");
+    const item = before && before.of === reading.dataset.conversation && !location.hash && document.getElementById(before.id);
+    if (item && item.offsetParent) scrollBy(0, item.getBoundingClientRect().top - before.top);
+  }
+
+  // what stands beside the text stays in sight, its end where it is longer than the window
+  const aside = $("[data-aside]");
+  if (aside) {
+    const place = () => {
+      const free = innerHeight - (form ? form.offsetHeight : 0) - aside.offsetHeight - 12;
+      aside.style.top = `${Math.min(TOP - 10, free)}px`;
+    };
+    new ResizeObserver(place).observe(aside);
+    addEventListener("resize", place);
+  }
 
   // how sure the program is, without another page: what was chosen and written stays
   const reveal = $("[data-reveal]");
   if (reveal) reveal.addEventListener("click", event => {
     event.preventDefault();
-    $("[data-sure]").hidden = false;
+    all("[data-sure]").forEach(words => { words.hidden = false; });
     $("[data-unsure]").hidden = true;
     if (form) $("[name=shown_score]", form).value = "1";
   });
 
   const act = key => {
-    if (key === "m") return mark(1);
+    if (key === "m") return mark();
+    if (key === "e") return open();
     if (key === "?") { help.showModal(); return true; }
     if (key === "/") { const box = $("#q-top"); box.focus(); box.select(); return true; }
     if (key === "n" && form) { $("[data-why]").open = true; $("#note").focus(); return true; }
