@@ -209,7 +209,7 @@ assistant wrote seems to mention it (tests/test_tide.py)
     +     assert low() == 4
 turn 7, 2026-03-20 10:06 UTC: the check: pytest -q
     | 9 passed in 0.1s
-turn 8, 2026-03-20 10:07 UTC: claim: fixed, backed: “Fixed the tide bug, and all tests pass.”
+turn 8, 2026-03-20 10:07 UTC: claim: fixed, never checked: “Fixed the tide bug, and all tests pass.”
 """
 
 
