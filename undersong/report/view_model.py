@@ -335,6 +335,10 @@ def _lead_view(lead: Lead, citations: Citations, leads: Sequence[Lead]) -> LeadV
     cites = [citations.cite(message_id, (home,)) for home, message_id in places_of(lead)]
     first, *more = cites
     excerpt = citations.excerpt(first, lead.quotes)
+    for cite in more:  # all quotes of a lead are marked in the transcript
+        citations.excerpt(cite, lead.quotes)
+    for quote in (quote for kind in lead.kinds for quote in kind.quotes):
+        citations.excerpt(citations.cite(quote.message_id, (lead.conversation or "",)), (quote,))
     name = own_name(lead.agent, lead.conversation or "") if lead.kind == "agent" else lead.conversation or ""
     return LeadView(lead, name, lead_words(lead, leads), first, excerpt, tuple(more))
 
