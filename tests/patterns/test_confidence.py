@@ -10,11 +10,13 @@ from typing import Literal
 import msgspec
 import pytest
 
-from undersong.models import TRAITS, Row
+from undersong.models import TRAITS, Finding, Row
+from undersong.models.finding import UNMEASURED_READER
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import detect
 from undersong.patterns.significance.confidence import (
     ReadingCounts,
+    as_of_unmeasured_reader,
     confidence,
     doubted,
     reference_figures,
@@ -149,3 +151,17 @@ def test_kinds_of_rules() -> None:
 def test_the_usual_prevalence_is_that_of_the_profile(role: str, profile: str | None, named: bool, share: float) -> None:
     rows = [Row(id="m", conversation="c", agent="a", role=role)]  # type: ignore[arg-type]
     assert usual_prevalence(rows, {"c": profile} if profile else {}, named=named) == {"a": share}
+
+
+def test_a_reading_of_a_reader_that_was_not_measured_says_so_in_its_notes() -> None:
+    finding = Finding(
+        finding_id="f", pattern="darvo", title="DARVO", level="high", rule_hash="h", agent="a", target="b",
+        message_ids=("1", "2", "3"), measures={"certainty": 4.0}, judges=("reader",), confidence=0.9,
+    )  # fmt: skip
+    measured = msgspec.structs.replace(COUNTS, readers=("reader",))
+    assert as_of_unmeasured_reader(finding, measured) == finding
+    noted = as_of_unmeasured_reader(finding, COUNTS)
+    assert noted.notes == (UNMEASURED_READER,)
+    assert as_of_unmeasured_reader(noted, COUNTS) == noted
+    unknown = msgspec.structs.replace(finding, confidence=None)
+    assert as_of_unmeasured_reader(unknown, COUNTS) == unknown

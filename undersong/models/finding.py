@@ -16,6 +16,10 @@ from undersong.models.notebook import finding_html
 
 FindingStatus = Literal["open", "settled"]
 OWN_RULE = "found by a rule of your own, for which no confidence was measured"
+UNMEASURED_READER = (
+    "its confidence is that of the readers that were measured and decides what is a lead; how often this reader is"
+    " right was not measured"
+)
 SURE = 0.5  # the confidence below which a finding is a lead
 
 
@@ -59,7 +63,8 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     outside the id.
     ``reading`` is the id of the sequence reading that says so, None where rules over scores alone do; ``nominated_by``
     are the reasons for which the sequence was read. ``confidence`` is the share of findings like this one that are
-    true in the reference sets at the stated prevalence, None where that is not known.
+    true in the reference sets at the stated prevalence, None where that is not known; ``notes`` say where it was
+    measured of other readers than the one that named it.
     ``status`` is ``open`` while later messages could extend or replace the sequence, else ``settled``. ``replaces`` is
     the id of a finding over some of the same messages, reported before, whose place this one takes.
     ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times. ``outcome`` is None without

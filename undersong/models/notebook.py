@@ -43,9 +43,11 @@ def lead_html(lead: Lead) -> str:
 
 def case_html(case: Case) -> str:
     """The counts of a case, its findings, claims and leads, and how much could not be looked for."""
-    ran = sum(outcome.status == "ran" for outcome in case.outcomes)
+    patterns = {each.variant_of or each.pattern for each in case.outcomes}
+    ran = {each.variant_of or each.pattern for each in case.outcomes if each.status == "ran"}
     counts = (
-        f"{case.messages:,} messages in {case.conversations:,} conversations; {ran} of {len(case.outcomes)} rules ran"
+        f"{case.messages:,} messages in {case.conversations:,} conversations; "
+        f"looked for {len(ran)} of {len(patterns)} patterns, by {len(case.outcomes)} rules"
     )
     ordered = sorted(
         case.findings, key=lambda one: (one.is_lead, -(one.confidence or 0), -one.strength, one.finding_id)

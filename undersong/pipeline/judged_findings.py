@@ -20,6 +20,7 @@ from undersong.patterns.significance.confidence import (
     BY_PROFILE,
     Prevalence,
     as_of_own_rule,
+    as_of_unmeasured_reader,
     doubted,
     own_rules,
     prevalence_of,
@@ -62,10 +63,12 @@ def with_readings(
     ]
     share_of = prevalence_of(prevalence, rows)
     by_reading = [
-        msgspec.structs.replace(
-            each,
-            confidence=reading_confidence(each, share),
-            measures=each.measures | {"prevalence": share},
+        as_of_unmeasured_reader(
+            msgspec.structs.replace(
+                each,
+                confidence=reading_confidence(each, share),
+                measures=each.measures | {"prevalence": share},
+            )
         )
         for each in named
         if (share := share_of(each.agent))

@@ -13,7 +13,7 @@ import msgspec
 
 from undersong.datafiles.yaml_loader import RULES, read
 from undersong.models import Finding, Row
-from undersong.models.finding import OWN_RULE
+from undersong.models.finding import OWN_RULE, UNMEASURED_READER
 from undersong.patterns.catalog import all_rules
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.significance.finding_features import Message, finding_features, places
@@ -197,6 +197,14 @@ def as_of_own_rule(finding: Finding, own: Collection[str]) -> Finding:
 def reading_confidence(finding: Finding, prevalence: float) -> float | None:
     """The confidence of a finding that a reader named; None for a rule of one's own."""
     return None if OWN_RULE in finding.notes else confidence(round(finding.measures["certainty"]), prevalence)
+
+
+def as_of_unmeasured_reader(finding: Finding, counts: ReadingCounts | None = None) -> Finding:
+    """A reading's finding, with the note that says so where its confidence is that of other readers."""
+    counts = counts or reference_figures().readings
+    if finding.confidence is None or counts.measured(finding) or UNMEASURED_READER in finding.notes:
+        return finding
+    return msgspec.structs.replace(finding, notes=(*finding.notes, UNMEASURED_READER))
 
 
 def rule_kind(rule: PatternRule) -> str:
