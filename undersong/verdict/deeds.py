@@ -25,6 +25,7 @@ _WORD = re.compile(r"[a-z]{3,}")
 _URL = re.compile(
     r"(?:https?://|(?<=[ '\"]))(?:[\w.-]+|\[[\da-f:]+\])?(?::\d+)?(?P<path>/[^\s'\"?#|;)]*)?", re.IGNORECASE
 )
+_GUARDED = re.compile(r"\b40[13]\b|\b(?:Unauthorized|Forbidden)\b")  # it answers those who may ask
 _PATH = re.compile(r"(?<![\w/.])/[\w/-]*\w")
 
 
@@ -99,7 +100,7 @@ def _call(deed: Deed, name: str, placed: PlacedOutcome, parts: Sequence[ShellPar
         state, line = ("passed", "") if mended else ("failed", line)
     elif outcome.state == "failed" and not done:
         state = "unknown" if any(not looks(later.words) for later in parts[number + 1 :]) else "failed"
-    elif not outcome.started or (name == ANSWER and not outcome.text.strip()):
+    elif not outcome.started or (name == ANSWER and outcome.end <= outcome.start):
         state = "unknown"
     return DeedCall(placed, part, state, line)
 
@@ -136,7 +137,7 @@ def _specific(call: DeedCall) -> set[str]:
 def _same_service(calls: Sequence[DeedCall], words: str) -> list[DeedCall]:
     """The calls of what a sentence names by its path, else of what was called last.
 
-    Where one path answers and another below it does not, the one that answers is meant: what is missing may be so.
+    Where one path answers and another below it does not, or the same one asks for a key, the one that answers is meant.
     """
     paths = [(_path(call), call) for call in calls]
     named = {match[0] for match in _PATH.finditer(words)}
@@ -144,7 +145,8 @@ def _same_service(calls: Sequence[DeedCall], words: str) -> list[DeedCall]:
         own = [(path, call) for path, call in paths if any(path.startswith(name) for name in named)]
     else:
         own = [(path, call) for path, call in paths if _head(path) == _head(paths[-1][0])] if paths else []
-    right = [call for path, call in own if call.state == "passed" and path != own[-1][0]]
+    guarded = bool(own) and _GUARDED.search(own[-1][1].line) is not None
+    right = [call for path, call in own if call.state == "passed" and (guarded or path != own[-1][0])]
     return right or [call for _, call in own]
 
 
