@@ -242,7 +242,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=default, required=default is None, help="labelled data")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", action="store_true", help="leave out each kind in turn, too")
+    parser.add_argument("--agreement", action="store_true", help="only how second readers agree, into the card")
     arguments = parser.parse_args()
+    if arguments.agreement:
+        card = json.loads(CARD.read_text(encoding="utf-8")) | {"second_readings": agreement()}
+        CARD.write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        return
     rows = read_messages(arguments.data)
     labelled = [LabelledMessage(row.conversation, row.text, row.marks) for row in rows]
     labels: Array = np.array([row.marks for row in rows])
@@ -250,7 +255,7 @@ def main() -> None:
     heads, unseen = trained(labelled, applies, arguments.seed)
     model = trait_heads.dump(heads)
     (SHIPPED / TALK_HEADS).write_bytes(model)
-    card: Json = {
+    card = {
         "file": TALK_HEADS,
         "sha256": hashlib.sha256(model).hexdigest(),
         "labels": "read by a language model under the rubric of the product, not by people",
