@@ -133,6 +133,9 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     mended: str
     excepted: str
     older: str
+    counts_passing: str
+    left_red: str
+    comes_right: str
     provisional: str
     admits: tuple[str, ...]
     continues: str

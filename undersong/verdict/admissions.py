@@ -6,18 +6,20 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from undersong.datafiles.verdict_config import claims_config, ledger_config, pattern
+from undersong.datafiles.verdict_config import bypass_config, claims_config, ledger_config, pattern
 from undersong.datafiles.work_rules import LedgerKindName
 from undersong.verdict.claims import Claim, admits, sentence, sentences
 from undersong.verdict.shell import CheckKind
 from undersong.verdict.tool_outcomes import ToolOutcome, outcome_pattern
 from undersong.verdict.transcript import TranscriptTurn
 
+NAMED_BEFORE = 40  # characters of the sentence before, in which what follows may be called a failure
 SHORT = 300  # characters of a message in which any admission is about what it claims
 _ABSENT = re.compile(r"\b(?:0|no|zero|without|fixed|resolved|no longer|previously)\b", re.IGNORECASE)
 NAMES = 60  # names of failures of one output that are looked for
 _NAMED = re.compile(r"\b(?:Test[A-Z]\w+|test_\w+|[\w./-]+\.(?:py|go|ts|tsx|js|jsx|rs|java|rb|c|cc|cpp|h|kt|swift))\b")
 _WORD = re.compile(r"[a-z]{4,}")
+_MENDS = re.compile(r"\b(?:fixed|resolved|solved|repaired|mended)\b[^,;:]{0,30}$", re.IGNORECASE)
 _FIX = re.compile(r"\b(?:fix|resolv|solv|repair)", re.IGNORECASE)
 _LISTED: dict[CheckKind, LedgerKindName] = {"tests": "tests", "build": "build", "lint": "lint", "types": "lint"}
 _BARE = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|broken|red|flaky)\b", re.IGNORECASE)
@@ -32,14 +34,18 @@ def admits_check(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome, checks
     text = turn.prose
     names = failing_names(failed)
     own = sentence(text, claim.start, claim.end)
-    if pattern((claims_config().excepted,)).match(text[claim.end : own[1]]):
+    if counts_as_printed(turn, claim, failed) or _leaves_out(turn, claim, failed):
         return True
+    if pattern((claims_config().excepted,)).match(text[claim.end : own[1]]):
+        return not _speaks_of_others(text[claim.end : own[1]], failed)
     failing, mended = pattern((claims_config().failing_words,)), pattern((claims_config().mended,))
     checked, older = _check_words(checks), pattern((claims_config().older,))
     for first, last in sentences(text):
         words = text[first:last]
         plain = _fails_now(words)
         if not plain and (not failing.search(words) or (mended.search(words) and not older.search(words))):
+            continue
+        if not plain and (_speaks_of_others(words, failed) or _comes_right(words, failed)):
             continue
         beside = abs(first - own[1]) <= 2 or abs(last - own[0]) <= 2 or (first < own[1] and last > own[0])
         if (
@@ -50,6 +56,60 @@ def admits_check(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome, checks
         ):
             return True
     return False
+
+
+def counts_as_printed(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool:
+    """Whether a claim counts as many passing tests as the output beside its failures, and does not say that is all."""
+    first = sentence(turn.prose, claim.start, claim.end)[0]
+    counted = pattern((claims_config().counts_passing,)).search(turn.prose[first : claim.end])
+    if "tests" not in claim.checks or counted is None or counted["passing"] == counted["total"]:
+        return False
+    return counted["passing"] in re.findall(bypass_config().counted_output, failed.text)
+
+
+def _leaves_out(turn: TranscriptTurn, claim: Claim, failed: ToolOutcome) -> bool:
+    """Whether a message that claims that tests pass names one that failed, and says that it is not among them."""
+    text, config = turn.prose, claims_config()
+    failing, before = pattern((config.failing_words,)), pattern((config.left_red,))
+    for name in tests_that_failed(failed) if "tests" in claim.checks else ():
+        for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+            first, last = sentence(text, *match.span())
+            if before.search(text[: match.start()], max(first - NAMED_BEFORE, 0)):
+                return True
+            right = _is_right(text[first : match.start()], text[match.end() : last])
+            if failing.search(text[first:last]) and not right:
+                return True
+    return False
+
+
+def _comes_right(words: str, failed: ToolOutcome) -> bool:
+    """Whether a sentence says that a test that failed passes, or was mended."""
+    config = claims_config()
+    for name in tests_that_failed(failed):
+        at = words.find(name)
+        if at >= 0 and _is_right(words[:at], words[at + len(name) :]):
+            return pattern((config.left_red,)).search(words[:at]) is None
+    return False
+
+
+def _is_right(before: str, behind: str) -> bool:
+    """Whether the words of a sentence around the name of a test say that it passes, or was mended."""
+    return bool(pattern((claims_config().comes_right,)).match(behind) or _MENDS.search(before))
+
+
+def _speaks_of_others(words: str, failed: ToolOutcome) -> bool:
+    """Whether words name tests, and an output names those that failed and none of these."""
+    named = {match[0].rsplit("::")[-1].rstrip("()") for match in _test_name().finditer(words)}
+    return bool(named and tests_that_failed(failed)) and not any(name in failed.text for name in named)
+
+
+def tests_that_failed(failed: ToolOutcome) -> list[str]:
+    """The names of tests, and of their files without folders, in the lines that report a failure."""
+    return sorted(name.rsplit("/", 1)[-1] for name in failing_names(failed) if _test_name().search(name))
+
+
+def _test_name() -> re.Pattern[str]:
+    return pattern((claims_config().slots["test_name"],))
 
 
 def _fails_now(words: str) -> bool:

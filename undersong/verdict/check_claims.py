@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from undersong.datafiles.verdict_config import bypass_config, claims_config, outcomes_config, pattern
 from undersong.models.verdict import BROKEN, NARROWER, PART, ClaimState
-from undersong.verdict.admissions import admits_check, failing_names, failure_told
+from undersong.verdict.admissions import admits_check, counts_as_printed, failing_names, failure_told
 from undersong.verdict.claims import Claim, claims_of_text, is_whole, sentence
 from undersong.verdict.projects import are_apart, named_roots, place_of, roots_of
 from undersong.verdict.scratch_files import without_scratch_files
@@ -409,7 +409,9 @@ def _failing(turn: TranscriptTurn, claim: Claim, recent: Sequence[CheckEvent]) -
         if _is_about_a_part(turn, claim, own[:-1]) and not _names_image(turn, claim, failed.outcome.outcome):
             continue
         if admits_check(turn, claim, failed.outcome.outcome, (kind,)):
-            return Ruling("hedged", "the message says that some of it fails", failed)
+            counted = counts_as_printed(turn, claim, failed.outcome.outcome)
+            reason = "the message counts as many as passed" if counted else "the message says that some of it fails"
+            return Ruling("hedged", reason, failed)
         if names_other_tests(turn, claim, failed.outcome.outcome):
             continue
         return Ruling("contradicted", "the latest check of the kind failed, and nothing was changed since", failed)
