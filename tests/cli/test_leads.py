@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import Undersong
 from undersong.cli.leads import _home
+from undersong.patterns.lead_weights import lead_weights
 from undersong.stores.protocol import open_store
 from undersong.stores.reviewing import ordered_leads
 
@@ -114,9 +115,14 @@ def test_what_is_decided_comes_last_and_says_so(undersong: Undersong, export: st
 def test_an_export_gives_the_leads_of_its_report(undersong: Undersong, export: str) -> None:
     undersong("audit", export, "--no-chance")
     before = sorted(path.name for path in Path().iterdir())
-    ran = undersong("leads", export, "--json")
+    ran = undersong("leads", export, "--json", "--all")
     assert ran.code == 0
     assert [json.loads(line) for line in ran.out.splitlines()] == stored()
+    above = undersong("leads", export, "--json").out.splitlines()
+    assert 0 < len(above) < len(stored())
+    assert [json.loads(line) for line in above] == [lead for lead in stored() if lead["above_cut"]]
+    assert {lead["reason"] for lead in stored() if not lead["above_cut"]} == {lead_weights().below}
+    assert undersong("leads", export, "--all").code == 2
     assert sorted(path.name for path in Path().iterdir()) == before
 
 

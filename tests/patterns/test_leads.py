@@ -67,11 +67,12 @@ def leads(rows: list[Row], findings: tuple[Finding, ...] = ()) -> tuple[Lead, ..
 def test_who_pushes_comes_first_with_what_was_counted() -> None:
     first, *others = leads(run_of())
     assert (first.agent, first.rank, first.conversation, first.kind) == ("kira", 1, "a", "conversation")
-    assert first.reason == (
+    assert leads(run_of(pushes=1.0, quiet=0.0))[0].reason == (
         "5 of the 10 messages show a signal of harm, "
         "most of all isolation or pressure. More of it is in what kira writes."
     )
     assert shown_leads((first, *others)) == ()  # without levels of wording it is below the cut
+    assert {lead.reason for lead in (first, *others)} == {lead_weights().below}
     assert [lead.agent for lead in shown_leads(leads(worded(run_of(), 0.12)))] == ["kira"]
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}
     assert figures["signals_in_conversation"] == (0.2556, 0.1)
@@ -93,8 +94,14 @@ def test_wording_is_held_against_ordinary_talk_and_tells_the_side() -> None:
     assert not any("closer to manipulation" in lead.reason for lead in others if lead.agent != "kira")
 
 
+@pytest.mark.parametrize(("name", "written"), [("user", "the user"), ("assistant", "the assistant"), ("Ute", "Ute")])
+def test_a_side_that_is_named_by_its_part_has_its_article(name: str, written: str) -> None:
+    rows = [msgspec.structs.replace(row, agent=name) if row.agent == "kira" else row for row in worded(run_of(), 0.18)]
+    assert f"what {written} writes is closer" in leads(rows)[0].reason
+
+
 def test_of_three_the_one_who_pushes_is_named() -> None:
-    rows = [*run_of(), *(said("lee", "a", 20 + n, 0.1) for n in range(3))]
+    rows = [*run_of(pushes=1.0, quiet=0.0), *(said("lee", "a", 20 + n, 0.0) for n in range(3))]
     first = leads(rows)[0]
     assert (first.agent, first.kind) == ("kira", "agent")
     assert first.reason == (
@@ -242,7 +249,7 @@ def test_of_what_no_sentence_can_speak_nobody_is_shown() -> None:
     ]
     first = leads_of(rows, ())[0]  # without bands nothing can be said to be over one
     assert first.agent == "kira"
-    assert first.reason == "Nothing that was counted stands out in their 8 messages."
+    assert first.reason == lead_weights().below
     assert (first.score, first.above_cut) == (lead_weights().cut, False)
 
 
@@ -294,7 +301,7 @@ def test_unread_messages_are_ranked_by_phrases_and_triage_and_missing_is_not_zer
         msgspec.structs.replace(
             row, state="unread", traits=None, signals={}, total=3 if row.agent == "kira" and row.position > 4 else 0
         )
-        for row in run_of(pushes=0.2)
+        for row in run_of(pushes=1.0)
     ]
     first = leads(rows)[0]
     assert first.agent == "kira"

@@ -66,7 +66,7 @@ def test_what_commands_print_is_what_their_schema_says(report: Path, undersong: 
     printed("evaluate", "evaluate", "samples", "--out", "rows.jsonl", file="rows.jsonl")
     printed("store export", "store", "export", "all.jsonl", *store, file="all.jsonl")
     printed("claims --json", "claims", "demo/conversations", "--json")
-    printed("leads --json", "leads", "undersong-report", "--json")
+    printed("leads --json", "leads", "undersong-report", "--json", "--all")
     printed("leads --group-by --json", "leads", "demo/network.jsonl", "--group-by", "author", "--json")
     printed("plan --json", "plan", "samples", "--json", "--judge", "anthropic:claude-sonnet-5-5")
     printed("plan --messages --json", "plan", "--messages", "120000", "--json")

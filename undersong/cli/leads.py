@@ -38,15 +38,22 @@ TOO_FEW = "who wrote fewer than three messages was not"  # see undersong/data/ru
 @click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`.")
 @map_option
 @group_option
-@click.option("--json", "as_json", is_flag=True, help="Print every lead, or group, as one JSON line.")
+@click.option("--json", "as_json", is_flag=True, help="Print every lead above the cut, or group, as one JSON line.")
+@click.option("--all", "with_all", is_flag=True, help="With --json, the leads below the cut, too.")
 def command(
-    path: Path, source_format: str | None, fields: dict[str, str] | None, group_by: str | None, as_json: bool
+    path: Path,
+    source_format: str | None,
+    fields: dict[str, str] | None,
+    group_by: str | None,
+    as_json: bool,
+    with_all: bool,
 ) -> None:
     """Print the agents to look at first, at most ten, each with what was counted and its strongest sentence.
 
     REPORT is the folder of a report; PATH is an export file or a folder, which is audited with the offline judge and
-    leaves nothing behind. A lead says where to look; it accuses nobody. --json prints all agents with three messages
-    or more, best first. Of coding sessions nobody is named for how they write: see `undersong claims`.
+    leaves nothing behind. A lead says where to look; it accuses nobody. --json prints those above the cut, best
+    first; with --all all agents with three messages or more, of which most are below it and nothing is said but
+    figures. Of coding sessions nobody is named for how they write: see `undersong claims`.
 
     Exit codes: 0 done, whoever is named; 2 wrong use; 3 an input could not be read; 4 the report or store failed.
     """
@@ -54,16 +61,19 @@ def command(
     from undersong.report.groups import group_lines
     from undersong.report.writer import LEADS
 
+    if with_all and not as_json:
+        raise UsageError("it is for --json alone", where="--all", remedy="name --json, too")
     is_report = (path / NAME).is_file()
     if is_report and group_by:
         what = "a report has not every message of its input"
         raise UsageError(what, where="--group-by", remedy="name the export file or folder itself")
     ranked = _stored(path) if is_report else _audited(path, source_format, fields, group_by)
     if as_json:
-        echo(msgspec.json.encode(each).decode() for each in (ranked.shares if group_by else ranked.leads))
+        leads = [lead for lead in ranked.leads if lead.above_cut or with_all]
+        echo(msgspec.json.encode(each).decode() for each in (ranked.shares if group_by else leads))
     else:
         own = options_again(click.get_current_context(), ("source_format", "fields"))
-        command = f"`undersong leads {shlex.quote(str(path))}{own} --json` prints all"
+        command = f"`undersong leads {shlex.quote(str(path))}{own} --json --all` prints all"
         rest = f"{path / LEADS} has all" if is_report else command
         echo(
             _work_lines(ranked, path, rest, is_report)

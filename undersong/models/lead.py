@@ -50,7 +50,8 @@ class Lead(Record, frozen=True, kw_only=True):
     ``agent`` is named as in rows. ``target`` is the one other to whom all messages go that were counted; None where all
     that the agent writes was counted, or what it writes to nobody by name. ``conversation`` is None where what was
     counted is of several. ``message_ids`` are the messages that show most of it, ``message_conversations`` the
-    conversation of each. ``quotes`` are verbatim, and empty below the cut. ``score`` is a weighted sum
+    conversation of each. ``quotes`` are verbatim; below the cut there are none, and
+    ``reason`` says that nothing is worth a look. ``score`` is a weighted sum
     (``leads.yaml``): 0 is like the others of the run; no probability. ``above_cut`` says whether it is above the cut at
     which precision was measured. ``kind`` ``message``: exact words in these messages: orders to whoever reads them, or
     requests that are rare together (the source of the evidence is ``orders`` or ``requests``); the score of these is

@@ -38,7 +38,8 @@ def lead_html(lead: Lead) -> str:
     tables = (_table(("counted", "here", "others"), figures) if figures else "") + (
         _table(("message", "quote"), quotes) if quotes else ""
     )
-    return f"<div><p>{head}<br><small>where to look first; no accusation</small></p>{tables}</div>"
+    what = "where to look first; no accusation" if lead.above_cut else "no accusation"
+    return f"<div><p>{head}<br><small>{what}</small></p>{tables}</div>"
 
 
 def case_html(case: Case) -> str:
@@ -54,7 +55,7 @@ def case_html(case: Case) -> str:
     )
     findings = [(one.title, one.level, one.agent, one.target or "", _sure(one), str(len(one.message_ids)))
                 for one in ordered[:SHOWN]]  # fmt: skip
-    leads = [(lead.agent or "", lead.reason) for lead in case.leads[:SHOWN]]
+    leads = [(lead.agent, lead.reason) for lead in case.leads if lead.above_cut][:SHOWN]
     against = [(claim.state, claim.sentence.text[:QUOTE], claim.evidence[0].text[:QUOTE] if claim.evidence else "")
                for session in case.sessions for claim in session.claims if claim.state in AGAINST]  # fmt: skip
     parts = [f"<p>{counts}</p>", f"<p><b>Findings: {len(case.findings):,}</b></p>"]

@@ -13,6 +13,7 @@ from undersong.patterns.lead_talk import TalkPart
 from undersong.patterns.lead_weights import lead_weights
 
 SHOWN_NAME = 60  # characters of a name in a reason
+PARTS = frozenset({"user", "assistant", "human", "model", "bot"})  # names that are none of a person
 
 
 def own_reason(part: TalkPart, others: SourceSums, bands: Mapping[str, SignalBand]) -> str:
@@ -21,13 +22,6 @@ def own_reason(part: TalkPart, others: SourceSums, bands: Mapping[str, SignalBan
     aim = f"{_aim(part)} in {counted(len(part.messages), 'message')}" if counts else ""
     name = _last_name(part.messages[0].row.agent)
     return " ".join(filter(None, (_wording_reason(part.sums, name, aim), _counts(part, others, bands))))
-
-
-def nothing_counted(part: TalkPart) -> str:
-    """That there is nothing of which a sentence can speak."""
-    return (
-        f"Nothing that was counted stands out in {_whose(part)} {counted(len(part.messages), 'message')}{_aim(part)}."
-    )
 
 
 def _counts(part: TalkPart, others: SourceSums, bands: Mapping[str, SignalBand]) -> str:
@@ -62,7 +56,12 @@ def _aim(part: TalkPart) -> str:
 
 
 def _last_name(agent: str) -> str:
-    return one_line(agent.rpartition("/")[2], SHOWN_NAME)
+    return _with_article(one_line(agent.rpartition("/")[2], SHOWN_NAME))
+
+
+def _with_article(name: str) -> str:
+    """``the user`` of an export that names the sides of a conversation by their part in it, any other name as it is."""
+    return f"the {name}" if name in PARTS else name
 
 
 def side_of(messages: Sequence[MeasuredMessage], agent: str) -> str | None:
@@ -74,7 +73,7 @@ def side_of(messages: Sequence[MeasuredMessage], agent: str) -> str | None:
     levels = own.mean(source), other.mean(source)
     if levels[0] is None or levels[1] is None or levels[0] <= levels[1]:
         return None
-    return one_line(agent.removeprefix(f"{messages[0].row.conversation}/"), SHOWN_NAME)
+    return _with_article(one_line(agent.removeprefix(f"{messages[0].row.conversation}/"), SHOWN_NAME))
 
 
 def _wording_reason(own: SourceSums, name: str, aim: str = "") -> str:
@@ -110,11 +109,6 @@ def pair_reason(
         return reads
     counts = _pair_counts(messages, bands)
     return f"{counts} {_which(side)}" if counts else ""
-
-
-def small_signs(messages: Sequence[MeasuredMessage], side: str | None) -> str:
-    """That a conversation of two has nothing of which a sentence can speak."""
-    return f"The {counted(len(messages), 'message')} stand out by the sum of small signs. {_which(side)}"
 
 
 def _which(side: str | None) -> str:

@@ -43,6 +43,7 @@ class LeadWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     which: str
     side: str
     err: str
+    below: str
     pairs: PairRates
     reads: str
     wording: str

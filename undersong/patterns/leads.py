@@ -12,7 +12,7 @@ import msgspec
 
 from undersong.models import Finding, Lead, LeadEvidence, Row, SignalBand, lead_order, ranked_leads
 from undersong.patterns.detect import MessageKey
-from undersong.patterns.lead_reasons import level_reason, nothing_counted, own_reason, pair_reason, side_of, small_signs
+from undersong.patterns.lead_reasons import level_reason, own_reason, pair_reason, side_of
 from undersong.patterns.lead_sums import MeasuredMessage, SourceSums, joined_sums, measured_messages
 from undersong.patterns.lead_talk import Talk, TalkPart
 from undersong.patterns.lead_weights import lead_weights
@@ -51,8 +51,14 @@ def leads_of(
     if by_part:
         leads = {name: _stronger(lead, beside) for name, lead in leads.items()}
         leads |= {name: _without_answers(leads[name], whose, beside) for name, whose in _harmed(leads).items()}
-    cut = lead_weights().cut
-    return ranked_leads(msgspec.structs.replace(lead, above_cut=lead.score > cut) for lead in leads.values())
+    return ranked_leads(_beside_the_cut(lead) for lead in leads.values())
+
+
+def _beside_the_cut(lead: Lead) -> Lead:
+    """The lead, which says on which side of the cut it is: of those below it nothing is said but figures."""
+    weights = lead_weights()
+    is_above = lead.score > weights.cut
+    return msgspec.structs.replace(lead, above_cut=is_above, reason=lead.reason if is_above else weights.below)
 
 
 def _harmed(leads: Mapping[str, Lead]) -> dict[str, set[str]]:
@@ -163,7 +169,7 @@ def _lead(agent: str, own: TalkPart, run: _Run, sure: float | None) -> Lead:
         conversation=names[0] if len(names) == 1 else None,
         message_ids=tuple(message.row.id for message in strongest),
         message_conversations=tuple(message.row.conversation for message in strongest),
-        reason=reason or (small_signs(pair, side) if pair else nothing_counted(own)),
+        reason=reason,
         evidence=evidence,
         score=score if reason else min(score, lead_weights().cut),  # where there is nothing to say nobody is shown
     )
