@@ -367,3 +367,9 @@ def test_the_next_lead_or_claim_is_that_of_the_command(
         assert [each for each in ("finding", "lead", "claim") if drawn[each]] == [kind]
         assert client.post(f"{API}/reviews", {"kind": kind, "id": name, "verdict": "unsure"}).status == 201
     assert client.get(f"{API}/reviews/next?kind={kind}").json["id"] is None
+
+
+@pytest.mark.parametrize("own", ["", "text=body"])
+def test_the_form_of_an_upload_has_the_map_of_the_server(own: str, store: Path) -> None:
+    with running(ServeSettings(store=store, map=own)) as client:
+        assert f'name="map" value="{own}"' in client.get("/").text
