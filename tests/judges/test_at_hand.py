@@ -166,5 +166,5 @@ def test_the_first_screen_offers_the_judge_that_is_ready_here(
     ran = undersong("audit", "samples", "--no-store")
     _, _, after = ran.out.partition("with what is ready here:")
     command = " ".join(after.partition("--budget 5")[0].replace("\\\n", " ").split())
-    assert "audit samples --read sequences --judge openai:" in command
+    assert "audit samples --read sequences --no-store --judge openai:" in command
     assert len(command) < 200
