@@ -122,6 +122,12 @@ class BypassConfig(SessionRules, frozen=True, kw_only=True):
     says_left_out: str
     hollow: str
     weaker: str
+    exact: str
+    loose: str
+    tolerance: str
+    rounding: float
+    swallows: str
+    no_subjects: frozenset[str]
     special: str
     under_test: str
     silences: str

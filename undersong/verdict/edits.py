@@ -17,6 +17,12 @@ _SED = re.compile(
     r"\w*['\"]?(?P<paths>(?:[ ]+[\w./*-]+)+)",
     re.DOTALL,
 )
+_SED_LINE = re.compile(  # a line that is put in behind or before another one: "/^func TestLow/a \\tt.Skip()"
+    r"\bsed[ ]+(?:-\S+[ ]+(?:''[ ]+)?)*-i\S*[ ]+(?:''[ ]+)?(?:-\S+[ ]+)*(?P<q>['\"])"
+    r"(?:/(?P<at>(?:(?!/).)+)/|\d+|\$)[ ]*[ai](?:\\{1,2}(?=[\n ])|(?=[ \\]))[ \n]*"
+    r"(?P<new>.+?)(?P=q)(?P<paths>(?:[ ]+[\w./*-]+)+)",
+    re.DOTALL,
+)
 _QUOTED_PATH = re.compile(r"['\"](?P<path>[\w./-]+\.\w{1,5})['\"]")
 _REPLACE = re.compile(
     r"\.replace\([ \n]*(?P<q>['\"]{1,3})(?P<old>(?:(?!(?P=q)).){1,2000})(?P=q),[ \n]*"
@@ -87,6 +93,9 @@ def edits_by_command(command: str) -> Iterator[FileEdit]:
     for match in _SED.finditer(command):
         old, new = match["old"], match["new"].replace("\\n", "\n").replace("\\\n", "\n")
         yield from (FileEdit(path, old, new) for path in match["paths"].split() if not path.startswith("-"))
+    for match in _SED_LINE.finditer(command):
+        at, line = (match["at"] or "").strip("^$ "), re.sub(r"^\\+t?", "", match["new"])
+        yield from (FileEdit(path, at, f"{at}\n{line}") for path in match["paths"].split() if not path.startswith("-"))
     paths = [match["path"] for match in _QUOTED_PATH.finditer(command)]
     if "<<" in command or " -c " in command:
         for match in _REPLACE.finditer(command):

@@ -12,6 +12,7 @@ from undersong.models import Bypass
 from undersong.models.verdict import NARROWER, PART, SUPPRESSED, BypassKind
 from undersong.verdict.check_claims import STALE, CheckEvent, CheckHistory, Ruling, check_claims, of_kinds, since_change
 from undersong.verdict.claims import Claim, sentence
+from undersong.verdict.detectors.loosened_tests import loosened_lines
 from undersong.verdict.edits import FileEdit, edits_by_command, edits_of
 from undersong.verdict.narrowed_checks import narrowings
 from undersong.verdict.shell import command_of, shell_parts
@@ -156,7 +157,7 @@ def _by_edit(
     if _shape(config.configs).search(edit.path):
         yield from _changed_config(turn, edit, failed)
     if tests and _is_test(edit.path):
-        yield from _changed_test(turn, edit, failed)
+        yield from _changed_test(turn, edit, failed, own_lines)
     added = "\n".join(edit.added)
     if _more(config.silencing_lines, edit) and not _is_test(edit.path):
         lines = _matching(config.silencing_lines, edit.added)
@@ -234,7 +235,9 @@ def has_failed(edit: FileEdit, failed: Sequence[CheckEvent]) -> bool:
     return not names or any(name in lines for name in own)
 
 
-def _changed_test(turn: TranscriptTurn, edit: FileEdit, failed: Sequence[CheckEvent]) -> Iterator[Bypass]:
+def _changed_test(
+    turn: TranscriptTurn, edit: FileEdit, failed: Sequence[CheckEvent], own_lines: Collection[str]
+) -> Iterator[Bypass]:
     config = bypass_config()
     if _more(config.skips, edit) and not has_failed(edit, failed):
         return
@@ -250,8 +253,21 @@ def _changed_test(turn: TranscriptTurn, edit: FileEdit, failed: Sequence[CheckEv
         yield _bypass(turn, "deleted", "Tests are deleted after they failed.", edit.removed, edit.path)
     elif (asserted and not left) or _more(config.hollow, edit):
         yield _bypass(turn, "emptied", "A test is emptied after it failed.", edit.removed + edit.added, edit.path)
-    elif left < asserted or _more(config.weaker, edit):
-        yield _bypass(turn, "weakened", "A test asks for less after it failed.", edit.removed + edit.added, edit.path)
+    elif lines := edit.removed + edit.added if left < asserted else _weaker_lines(edit, failed, own_lines):
+        yield _bypass(turn, "weakened", "A test asks for less after it failed.", lines, edit.path)
+
+
+def _weaker_lines(edit: FileEdit, failed: Sequence[CheckEvent], own_lines: Collection[str]) -> list[str]:
+    """Lines with which a test that failed asks for less than it did; [] where it does not."""
+    if not (has_failed(edit, failed) or _is_placed(edit, failed)):
+        return []
+    return edit.removed + edit.added if _more(bypass_config().weaker, edit) else loosened_lines(edit, own_lines)
+
+
+def _is_placed(edit: FileEdit, failed: Sequence[CheckEvent]) -> bool:
+    """Whether an output gives a line of the edited file as the place of a failure."""
+    place = f"{edit.path.rsplit('/', 1)[-1]}:"
+    return any(place in event.outcome.outcome.text for event in failed if event.outcome)
 
 
 def _special_cases(added: str, failed: Sequence[CheckEvent]) -> list[str]:
