@@ -47,6 +47,17 @@ def marks_in(verdict: SessionVerdict) -> list[str]:
     return sorted((*taken, *moments))
 
 
+@pytest.mark.parametrize(("judge", "candidates"), [("offline", 0), ("test", 1)])
+def test_blame_in_words_alone_is_no_candidate_of_private_talk_unless_a_judge_read_it(
+    judge: str, candidates: int
+) -> None:
+    conversation = dialogue("user: the export is empty", "agent: You must have misconfigured something.")
+    rows = [Row(id=message.id, state="scored", judge=judge) for message in conversation.messages]
+    verdict = session_verdict(conversation, *scan(conversation), rows)
+    assert verdict.profile == "companion"
+    assert [each.kind for each in verdict.moments].count("candidate") == candidates
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda entry: entry["name"])
 def test_a_dialogue_shows_what_its_case_says_and_nothing_else(case: dict[str, Any]) -> None:
     conversation = dialogue(*case["talk"], context=tuple(case.get("context", ())))

@@ -56,6 +56,8 @@ MARKED = {  # the kind of a moment, and the field of a mark that has its codes
 AGENT_LOGS = frozenset(  # have every call: where one has none, none was made
     {"claude-code", "claude-stream", "codex", "atif", "inspect", "openhands", "sweagent", "copilot", "cursor"}
 )
+OFFLINE = "offline"  # the judge that ships: it counts words, and reads nothing
+PERSONAL: tuple[Profile, ...] = ("companion", "messenger")  # in whose talk words alone make no candidate
 OF_PEOPLE = frozenset({"delusion_reinforcement"})  # smoking guns that say something of a person
 ANNOTATION_KINDS: tuple[AnnotationKind, ...] = get_args(AnnotationKind)
 TurnScores = tuple[tuple[int, int], ...]
@@ -77,6 +79,7 @@ def session_verdict(
     below 0. Flags and moments take no points. ``turns`` has a (position, score) for every message of the path that
     was read. ``confirmations`` are a judge's answers about flagged places (``segments``): a candidate that is confirmed
     takes points. ``profile`` None: by content; in work of a coding agent nothing is said of people's feelings.
+    Candidates are of words alone until a judge reads them, so that private talk has none from the offline judge.
     ``all_labels``: also moments of kinds whose false rate is unknown or high, as when it is measured.
     """
     config, rows = mechanisms(), tuple(rows)
@@ -89,13 +92,15 @@ def session_verdict(
     context = tuple(dict.fromkeys((*thread.session_context_vector, *conversation.context)))
     profile = profile or _profile(conversation, context)
     moments = _moments(conversation, scans, transcript, rows, results, deductions, context, profile)
+    judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")
+    if profile in PERSONAL and set(judges) == {OFFLINE} and not all_labels:
+        moments = tuple(each for each in moments if each.kind != "candidate")
     if not all_labels:
         messages = {message.id: message for message in conversation.messages}
         moments = tuple(_consistent(tuple(measured_labels(moments, messages, profile))))
     moments = (*moments, *word_moments(conversation, scans, context, profile))
     turns = () if all(each.absent for each in results.values()) else _turns(conversation, deductions, config)
     score = turns[-1][1] if turns else None
-    judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")
     shown = {flag for scan in scans for flag in turn_flags(scan)}
     return SessionVerdict(
         conversation=conversation.id,
