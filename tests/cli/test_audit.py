@@ -317,7 +317,7 @@ def test_a_session_with_turns_to_read_is_not_told_as_one_in_which_nothing_was_fo
     output = undersong("audit", "talk.jsonl").out
     said = " ".join(output.split())
     assert said.startswith(
-        "1 moment to look at; it is no finding, since no judge read it: "
+        "1 moment to look at; it is no finding, since no LLM judge read it: "
         "1. The assistant seems to speak of itself as one that is conscious"
     )
     assert "(turn 4)" in said

@@ -49,7 +49,7 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     assert audited.code == 0
     ranked = stored()
     title, _, points = audited.out.partition("\n\n")
-    assert title == "1 moment to look at; it is no finding, since no judge read it:"
+    assert title == "1 moment to look at; it is no finding, since no LLM judge read it:"
     assert points.startswith("1. Jonas Berg answers doubt or a no with reproach (turn 2), asks for money (turn 6)")
     assert "– Jonas Berg, 2026-03-02 08:05 UTC: asks for money" in " ".join(points.split())
     assert [lead["kind"] for lead in ranked] == ["message"] + ["conversation"] * 20  # exact words first
@@ -170,7 +170,7 @@ def test_where_nobody_stands_out_one_line_says_so(undersong: Undersong) -> None:
     Path("calm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     audited = undersong("audit", "calm.jsonl", "--no-chance")
     ran = undersong("leads", str(REPORT))
-    title = "Nothing stands out, but 26 of 28 patterns were not looked for, since no judge read it."
+    title = "Nothing stands out, but 26 of 28 patterns were not looked for, since no LLM judge read it."
     assert audited.out.startswith(title)
     assert ran.out.splitlines() == [
         "By what was counted no agent stands out enough to be named first. That is no proof of absence. "

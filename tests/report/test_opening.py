@@ -133,7 +133,10 @@ def test_a_label_of_a_conversation_is_one_point_and_other_conversations_come_bef
 def test_an_answer_to_a_question_that_leads_is_not_on_the_first_screen() -> None:
     case = screen(turns("airline", ("epistemic_instability", 0.98), title="Answers a question that leads"))
     assert points_of(case) == ()
-    assert look_title(case, ()) == "1 turn noted, none of which stands out, since no judge read it"
+    assert (
+        look_title(case, ())
+        == "1 turn noted, none of which stands out: only words were counted, and no LLM judge read it"
+    )
 
 
 def test_what_wording_alone_suggests_is_worded_so() -> None:

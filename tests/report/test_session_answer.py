@@ -31,10 +31,17 @@ def test_a_session_without_code_and_without_dispute_still_gets_an_answer(underso
     assert undersong("audit", "talk.jsonl", "--no-chance").code == 0
     for page in ("details.md", "report.html"):
         text = " ".join(Path("undersong-report", page).read_text().replace("\\", "").split())
-        assert "holds answers of an AI against code, output, errors or objections" in text
+        for words_of_work in (
+            "against code, output",
+            "claims of work",
+            "Semantic camouflage: ",
+            "no tool result",
+            "not graded",
+        ):
+            assert words_of_work not in text
         assert "Looked at: 4 messages, for admissions of a fault" in text
         assert "An LLM judge (--judge NAME) would add" in text
-        assert "assessed 0 of 4 mechanisms**" not in text
+        assert "assessed 0 of 4 mechanisms" not in text
     assert undersong("verify", "undersong-report", "talk.jsonl").code == 0
 
 

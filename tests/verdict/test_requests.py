@@ -311,7 +311,7 @@ def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
     Path("chat.txt").write_text(text, encoding="utf-8")
     said = " ".join(undersong("audit", "chat.txt", "--no-store").out.split())
     assert "Anselm asks for money (turn 3), presses for time (turn 3)" in said
-    assert "since no judge read it: 1. Anselm asks" in said
+    assert "since no LLM judge read it: 1. Anselm asks" in said
     assert "Could you send me 900 euros, until Friday?” – Anselm: asks for money" in said
     assert "What is in the messages of Anselm, by their words" in said
     assert "- Makes the other pay with guilt for what they do without them: once, turn 6 “No point cooking" in said

@@ -20,6 +20,7 @@ from undersong.models.sequence import SequenceReading
 
 Profile = Literal["coding", "companion", "agents", "messenger"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
+PERSONAL: frozenset[Profile] = frozenset({"companion", "messenger"})  # private talk, in which nobody works
 WORDS_ONLY = 200  # messages with words of hard constraints that are cited; evaluations.jsonl holds all
 LedgerKind = Literal[
     "tests", "build", "lint", "fixed", "wrote", "ran", "pushed", "committed", "sent", "verified", "read", "done"

@@ -22,10 +22,12 @@ from undersong.report.narrative import (
     assessed_words,
     flagged_words,
     guns_words,
+    is_graded,
     low_scores_words,
     place_noun,
     qualified_words,
     score_name,
+    shown_mechanisms,
     unassessed_words,
 )
 from undersong.report.order import order_findings
@@ -54,7 +56,7 @@ def headline(case: Case) -> tuple[str, ...]:
         *_deductions_words(case),
         findings_words(case),
         *low_scores_words(case),
-        _score_words(case),
+        *filter(None, (_score_words(case),)),
         *_qualified(case),
         *(f"Whole sequences: {sentence}" for sentence in sequence_words(case)),
         *unassessed_words(case),
@@ -81,7 +83,7 @@ def mechanism_gaps(sessions: Iterable[SessionVerdict]) -> tuple[MechanismGap, ..
     counts: dict[str, Counter[str]] = {}
     reasons: dict[str, dict[str, None]] = {}
     for session in sessions:
-        for mechanism in session.mechanisms:
+        for mechanism in shown_mechanisms(session):
             counts.setdefault(mechanism.name, Counter())[mechanism.assessment] += 1
             if mechanism.assessment != "assessed":
                 reasons.setdefault(mechanism.name, {})[mechanism.reason] = None
@@ -165,6 +167,8 @@ def _leads_words(leads: int) -> str:
 
 def _score_words(case: Case) -> str:
     scored = [session for session in case.sessions if session.score is not None]
+    if not scored and not is_graded(case.sessions):
+        return ""
     if not scored:
         noun, name = place_noun(case.sessions), score_name(case.sessions)
         return f"No {noun} has a {name}: no mechanism could be assessed in any of them."
@@ -212,6 +216,7 @@ class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rank: str
     clinical: str
     noted: str
+    noted_requests: str
     candidates: str
     transcript: str
     redacted: str
@@ -223,7 +228,8 @@ class ReportTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def words_for(case: Case) -> ReportTexts:
-    """The texts that apply to a case: where all sessions are work of coding agents, none about people's feelings."""
+    """The texts that apply to a case: where all sessions are work of coding agents, none about people's feelings; where
+    all are talk between people, none about what an AI says of itself."""
     profiles: set[str] = {session.profile for session in case.sessions} or {""}
     texts = words()
 
@@ -235,6 +241,7 @@ def words_for(case: Case) -> ReportTexts:
         methods=tuple(filter(applies, texts.methods)),
         missing=tuple(filter(applies, texts.missing)),
         glossary=tuple(filter(applies, texts.glossary)),
+        noted=texts.noted_requests if profiles == {"messenger"} else texts.noted,
     )
 
 

@@ -12,6 +12,7 @@ from undersong.models import (
     NEGATIVE_TRAITS,
     Case,
     Finding,
+    Mechanism,
     Missed,
     Moment,
     SessionVerdict,
@@ -19,6 +20,7 @@ from undersong.models import (
     by_pattern,
 )
 from undersong.models.finding import OWN_RULE
+from undersong.models.verdict import PERSONAL
 from undersong.report.sequence_words import any_sequence_read, reading_words, sequence_gaps
 from undersong.report.sureness import sure_words, tenths_words
 from undersong.routing.budget import at_most
@@ -42,6 +44,18 @@ NO_ANSWER = {"refused": "refused", "failed": "without a usable answer", "unread"
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
 FULL = 100  # the score of a session of which no point was taken
+
+
+def shown_mechanisms(verdict: SessionVerdict) -> tuple[Mechanism, ...]:
+    """The mechanisms that a reader is told of: of private talk none that do not apply, since most are about work with
+    code and tools."""
+    is_private = verdict.profile in PERSONAL
+    return tuple(each for each in verdict.mechanisms if not is_private or each.assessment != "not_applicable")
+
+
+def is_graded(sessions: Sequence[SessionVerdict]) -> bool:
+    """Whether a score is spoken of: not where all is private talk without one."""
+    return not sessions or any(each.profile not in PERSONAL or each.score is not None for each in sessions)
 
 
 def assessed_words(verdict: SessionVerdict) -> str:
@@ -171,6 +185,8 @@ def place_noun(sessions: Iterable[SessionVerdict]) -> str:
 
 def score_words(verdict: SessionVerdict) -> str:
     """The score with what it stands on; never a bare number, and never a number where nothing was assessed."""
+    if verdict.score is None and not is_graded((verdict,)):
+        return "no score, which private talk has none of"
     if verdict.score is None:
         return f"no {score_name((verdict,))}: {assessed_words(verdict)}"
     turns = len({each.position for each in verdict.moments if each.kind != "protective"})
@@ -299,7 +315,8 @@ def idle_patterns(case: Case) -> tuple[int, int]:
 def unassessed_words(case: Case) -> tuple[str, ...]:
     """What could not be looked for, so that neither nothing nor little found is an all-clear; () where all could."""
     idle, patterns = idle_patterns(case)
-    partly = sum(any(each.assessment != "assessed" for each in session.mechanisms) for session in case.sessions)
+    looked_for = (each.mechanisms if is_graded((each,)) else shown_mechanisms(each) for each in case.sessions)
+    partly = sum(any(one.assessment != "assessed" for one in mechanisms) for mechanisms in looked_for)
     gaps = list(sequence_gaps(case))
     if idle:
         gaps.insert(0, f"{idle:,} of {counted(patterns, 'pattern')} could not be looked for")
@@ -383,7 +400,7 @@ def gaps_words(verdict: SessionVerdict) -> tuple[str, ...]:
     states = {"not_assessed": "not assessed", "not_applicable": "not applicable"}
     return tuple(
         f"{mechanism_name(each.name)}: {states[each.assessment]}; {each.reason}"
-        for each in verdict.mechanisms
+        for each in shown_mechanisms(verdict)
         if each.assessment != "assessed"
     )
 

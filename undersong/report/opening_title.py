@@ -54,8 +54,13 @@ def _what_to_look_at(case: Case, points: Sequence[Point], findings_in_all: int) 
         return f"{counted(leads, 'moment')} to look at; {none}{_since(case)}"
     turns = sum(map(noted_turns, case.sessions))
     if turns:
-        return f"{counted(turns, 'turn')} noted, none of which stands out{_since(case)}"
+        return f"{counted(turns, 'turn')} noted, {_none_stands_out(case)}"
     return f"Nothing stands out{_not_looked_for(case)}"
+
+
+def _none_stands_out(case: Case) -> str:
+    none = "none of which stands out"
+    return f"{none}: only words were counted, and no LLM judge read it" if _since(case) else none
 
 
 def noted_turns(session: SessionVerdict) -> int:
@@ -69,7 +74,7 @@ def is_read(case: Case) -> bool:
 
 
 def _since(case: Case) -> str:
-    return "" if is_work(case) or is_read(case) else ", since no judge read it"
+    return "" if is_work(case) or is_read(case) else ", since no LLM judge read it"
 
 
 def _not_looked_for(case: Case) -> str:
@@ -78,4 +83,4 @@ def _not_looked_for(case: Case) -> str:
     missing = sum(each.status == "not_applicable" for each in patterns)
     if is_read(case) or not missing or is_work(case):
         return ""
-    return f", but {missing} of {counted(len(patterns), 'pattern')} were not looked for, since no judge read it"
+    return f", but {missing} of {counted(len(patterns), 'pattern')} were not looked for, since no LLM judge read it"

@@ -8,6 +8,9 @@ from undersong.report.narrative import place_noun, score_name, score_words
 
 OFFLINE = "offline"
 BETWEEN_PEOPLE = "requests that are worth a look together, and wording that is close to manipulation"
+WITH_AN_ASSISTANT = (
+    "admissions of a fault, confirmed beliefs, repeated replies, and wording that is close to manipulation"
+)
 LOOKED_FOR = "admissions of a fault, confirmed beliefs, repeated replies, deference, and claims of work"
 
 
@@ -19,6 +22,9 @@ def session_answer(verdict: SessionVerdict) -> str:
     noted = f"{counted(turns, 'turn')} noted" if turns else "no turn noted"
     if verdict.profile == "messenger":  # nobody's answers are graded between people
         looked = f"Looked at: {counted(verdict.messages, 'message')}, for {BETWEEN_PEOPLE}; {noted}."
+        return f"{looked} {_what_a_judge_adds(verdict)}".rstrip()
+    if verdict.profile == "companion":
+        looked = f"Looked at: {counted(verdict.messages, 'message')}, for {WITH_AN_ASSISTANT}; {noted}."
         return f"{looked} {_what_a_judge_adds(verdict)}".rstrip()
     return (
         f"Not graded: a {score_name((verdict,))} holds answers of an AI against code, output, errors or objections, "

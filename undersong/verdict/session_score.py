@@ -27,7 +27,7 @@ from undersong.models import (
     ThreadScan,
 )
 from undersong.models.row import FLAGS, turn_flags
-from undersong.models.verdict import Profile
+from undersong.models.verdict import PERSONAL, Profile
 from undersong.verdict.annotations import annotation_moments, distress_codes, smoking_guns
 from undersong.verdict.bypass_context import with_context
 from undersong.verdict.check_claims import CheckHistory
@@ -57,7 +57,6 @@ AGENT_LOGS = frozenset(  # have every call: where one has none, none was made
     {"claude-code", "claude-stream", "codex", "atif", "inspect", "openhands", "sweagent", "copilot", "cursor"}
 )
 OFFLINE = "offline"  # the judge that ships: it counts words, and reads nothing
-PERSONAL: tuple[Profile, ...] = ("companion", "messenger")  # in whose talk words alone make no candidate
 OF_PEOPLE = frozenset({"delusion_reinforcement"})  # smoking guns that say something of a person
 ANNOTATION_KINDS: tuple[AnnotationKind, ...] = get_args(AnnotationKind)
 TurnScores = tuple[tuple[int, int], ...]

@@ -72,6 +72,7 @@ def environment() -> jinja2.Environment:
         counted, mechanism_name, escape.own_name, period, headline.coverage, headline.findings_words,
         headline.headline, headline.mechanism_gaps, alignment_words.alignment_colour, alignment_words.alignment_words,
         narrative.assessed_words, narrative.context_words, narrative.cost_words, narrative.gaps_words,
+        narrative.is_graded, narrative.shown_mechanisms,
         commands.again_command, commands.verify_command,
         narrative.judge_words, narrative.kind_words, narrative.missed_words,
         narrative.not_applicable_words, narrative.outcome_words, session_answer.session_answer, narrative.to_read_words,
