@@ -22,15 +22,14 @@ from undersong.report.narrative import (
     assessed_words,
     flagged_words,
     guns_words,
-    is_graded,
     low_scores_words,
     place_noun,
     qualified_words,
     score_name,
-    shown_mechanisms,
     unassessed_words,
 )
 from undersong.report.order import order_findings
+from undersong.report.private_talk import is_graded, shown_mechanisms
 from undersong.report.sequence_words import sequence_words
 
 LOW, UNCALIBRATED = "low coverage", "uncalibrated judge"  # how `qualified_words` begins what it says

@@ -12,7 +12,6 @@ from undersong.models import (
     NEGATIVE_TRAITS,
     Case,
     Finding,
-    Mechanism,
     Missed,
     Moment,
     SessionVerdict,
@@ -20,7 +19,7 @@ from undersong.models import (
     by_pattern,
 )
 from undersong.models.finding import OWN_RULE
-from undersong.models.verdict import PERSONAL
+from undersong.report.private_talk import is_graded, shown_mechanisms
 from undersong.report.sequence_words import any_sequence_read, reading_words, sequence_gaps
 from undersong.report.sureness import sure_words, tenths_words
 from undersong.routing.budget import at_most
@@ -44,18 +43,6 @@ NO_ANSWER = {"refused": "refused", "failed": "without a usable answer", "unread"
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
 FULL = 100  # the score of a session of which no point was taken
-
-
-def shown_mechanisms(verdict: SessionVerdict) -> tuple[Mechanism, ...]:
-    """The mechanisms that a reader is told of: of private talk none that do not apply, since most are about work with
-    code and tools."""
-    is_private = verdict.profile in PERSONAL
-    return tuple(each for each in verdict.mechanisms if not is_private or each.assessment != "not_applicable")
-
-
-def is_graded(sessions: Sequence[SessionVerdict]) -> bool:
-    """Whether a score is spoken of: not where all is private talk without one."""
-    return not sessions or any(each.profile not in PERSONAL or each.score is not None for each in sessions)
 
 
 def assessed_words(verdict: SessionVerdict) -> str:
