@@ -11,6 +11,7 @@ import yaml
 
 from undersong.datafiles.verdict_config import harm_kinds_config
 from undersong.models import LeadKind, Message
+from undersong.models.lead import told_apart
 from undersong.verdict.detectors.harm_kinds import harm_kinds
 
 CASES: dict[str, dict[str, list[str]]] = yaml.safe_load(
@@ -59,7 +60,20 @@ def test_a_kind_says_how_often_and_what_was_answered() -> None:
     )["control"]
     assert control.message_ids == ("0", "2")
     assert control.quotes[0].text == "why is your location off"
+    assert [each.message_id for each in control.quotes] == ["0", "2"]
     assert [answer.text for answer in control.answers] == ["my battery died"]
+
+
+def test_every_sentence_is_there_by_date_and_the_longest_are_shown_first() -> None:
+    texts = (
+        "who were you with",
+        "send me your location",
+        "if you've nothing to hide show me the phone",
+        "where are you",
+    )
+    control = kinds(*(("Ana", 30.0 * place, text) for place, text in enumerate(texts)))["control"]
+    assert [each.text for each in control.quotes] == list(texts)
+    assert [each.text for each in told_apart(control.quotes, 2)] == [texts[1], texts[2]]
 
 
 SILENT = (("Ana", 0.0, "I said what I said"), ("Bo", 1.0, "are we ok?"), ("Bo", 9.0, "please say something"))

@@ -347,6 +347,9 @@ def _kind_lines(point: dict[str, Any]) -> Iterable[str]:
         yield from _wrapped(f"   - {first_upper(kind['does'])}: {kind['when']}", indent="     ")
         for line in kind["lines"]:
             yield from _wrapped(f"     {quoted_line(line)}", indent="     ")
+        shown = {line["message_id"] for line in kind["lines"]}
+        if more := sum(line["message_id"] not in shown for line in kind["every"]):
+            yield from _wrapped(f"     … and {more} more, by date, in the report", indent="     ")
 
 
 def quoted_line(line: dict[str, Any]) -> str:

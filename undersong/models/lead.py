@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -28,8 +28,8 @@ class LeadKind(Record, frozen=True, kw_only=True):
     """A kind of harm that is worded in the messages of a lead: what its speaker ``does``, as a verb phrase.
 
     ``kind`` is a name in ``harm_kinds.yaml``. ``message_ids`` are all messages with such words, in their order,
-    ``quotes`` one or two of them verbatim, ``answers`` what the other wrote right after the first of those. It
-    describes a lead, and is no finding.
+    ``quotes`` the sentence of each verbatim, ``answers`` what the other wrote right after the one that is shown first.
+    Wordings are countless, so there may be more. It describes a lead, and is no finding.
     """
 
     kind: str
@@ -42,6 +42,12 @@ class LeadKind(Record, frozen=True, kw_only=True):
     def cited_ids(self) -> tuple[str, ...]:
         """All messages that it names."""
         return (*self.message_ids, *(quote.message_id for quote in (*self.quotes, *self.answers)))
+
+
+def told_apart(quotes: Sequence[Quote], count: int) -> list[Quote]:
+    """The longest sentences of a kind, which say most by themselves, in their order."""
+    longest = sorted(range(len(quotes)), key=lambda place: (-len(quotes[place].text), place))
+    return [quotes[place] for place in sorted(longest[:count])]
 
 
 class Lead(Record, frozen=True, kw_only=True):

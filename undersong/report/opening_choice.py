@@ -29,11 +29,20 @@ class DatedLine(msgspec.Struct, frozen=True):
 
 
 class KindLines(msgspec.Struct, frozen=True):
-    """A kind of what is in somebody's messages: how often and ``when``, and sentences of it with what was answered."""
+    """A kind of what is in somebody's messages: how often and ``when``, and sentences of it with what was answered.
+
+    ``every`` are all sentences, in the order of their dates.
+    """
 
     does: str
     when: str
     lines: tuple[DatedLine, ...]
+    every: tuple[DatedLine, ...] = ()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there are sentences beside those that are shown first."""
+        return len({line.message_id for line in self.every} - {line.message_id for line in self.lines}) > 0
 
 
 class Point(msgspec.Struct, frozen=True):

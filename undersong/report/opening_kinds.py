@@ -7,13 +7,16 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from undersong.core.text import turns_listed
+from undersong.datafiles.verdict_config import harm_kinds_config
 from undersong.models import Case, Lead, LeadKind, Message, Quote
+from undersong.models.lead import told_apart
 from undersong.report.message_times import MessageTimes
 from undersong.report.opening_choice import DatedLine, KindLines, Point
 from undersong.report.opening_phrases import name_of, times_words, whole
 from undersong.report.opening_sentences import sentences
 
 DAY = 10  # characters of a date
+LISTED = 200  # sentences of a kind that are listed
 ANSWER = "the answer"  # why a line of the other side is shown
 
 
@@ -27,14 +30,17 @@ def _lines(lead: Lead, messages: Mapping[tuple[str, str], Message], times: Messa
     home = lead.conversation or ""
     for kind in lead.kinds:
         cited = [messages[home, name] for name in kind.message_ids if (home, name) in messages]
-        first, *more = (_line(quote, home, messages, times, "") for quote in kind.quotes)
+        every = tuple(_line(quote, home, messages, times, "") for quote in kind.quotes)
+        first, *more = (
+            _line(quote, home, messages, times, "") for quote in told_apart(kind.quotes, harm_kinds_config().quotes)
+        )
         answers = (_line(quote, home, messages, times, ANSWER) for quote in kind.answers)
-        yield KindLines(kind.does, _when(kind, cited, times), (first, *answers, *more))
+        yield KindLines(kind.does, _when(kind, cited, times), (first, *answers, *more), every[:LISTED])
 
 
 def _when(kind: LeadKind, cited: list[Message], times: MessageTimes) -> str:
-    """``3 times, 2025-02-27 to 2025-05-11``; turns where no time is known."""
-    often = times_words(len(kind.message_ids))
+    """``at least 3 times, 2025-02-27 to 2025-05-11``; turns where no time is known. Other wordings may be missed."""
+    often = f"at least {times_words(len(kind.message_ids))}"
     days = [day for message in cited if (day := times.of(message)[:DAY])]
     if days:
         return f"{often}, {days[0] if days[0] == days[-1] else f'{days[0]} to {days[-1]}'}"

@@ -9,6 +9,7 @@ from functools import cache
 
 from undersong.datafiles.verdict_config import HarmKind, harm_kinds_config, pattern
 from undersong.models import LeadKind, Message, Quote
+from undersong.models.lead import told_apart
 from undersong.verdict.claims import sentence
 from undersong.verdict.detectors.requests import FLAGS, is_undone, request_place, trimmed
 from undersong.verdict.transcript import quote
@@ -41,26 +42,21 @@ def _kinds(spoken: Sequence[Message], own: Sequence[Message], agent: str, whose:
             kind="unanswered",
             does=config.unanswered.does,
             message_ids=tuple(message.id for message in waits),
-            quotes=tuple(quote(message, *_whole(message)) for message in waits[: config.quotes]),
+            quotes=tuple(quote(message, *_whole(message)) for message in waits),
         )
 
 
 def _lead_kind(name: str, does: str, places: Sequence[Placed], spoken: Sequence[Message], agent: str) -> LeadKind:
-    shown = _told_apart(places)[: harm_kinds_config().quotes]
-    answers = (_answer(message, spoken, agent) for message, _ in shown[:1])
+    quotes = tuple(quote(message, *place) for message, place in places)
+    first = told_apart(quotes, harm_kinds_config().quotes)[0].message_id
+    answers = (_answer(message, spoken, agent) for message, _ in places if message.id == first)
     return LeadKind(
         kind=name,
         does=does,
         message_ids=tuple(message.id for message, _ in places),
-        quotes=tuple(quote(message, *place) for message, place in shown),
+        quotes=quotes,
         answers=tuple(answer for answer in answers if answer is not None),
     )
-
-
-def _told_apart(places: Sequence[Placed]) -> list[Placed]:
-    """The longest sentences, which say most by themselves, in their order."""
-    longest = sorted(places, key=lambda one: (one[1][0] - one[1][1], one[0].position))[: harm_kinds_config().quotes]
-    return sorted(longest, key=lambda one: one[0].position)
 
 
 def _answer(message: Message, spoken: Sequence[Message], agent: str) -> Quote | None:
