@@ -136,6 +136,7 @@ class ClaimsConfig(SessionRules, frozen=True, kw_only=True):
     counts_passing: str
     left_red: str
     comes_right: str
+    hooks_passed: str
     provisional: str
     admits: tuple[str, ...]
     continues: str
@@ -162,6 +163,8 @@ class OutcomesConfig(SessionRules, frozen=True, kw_only=True):
     toolchains: dict[str, str]
     extensions: dict[str, str]
     part_of_tests: str
+    own_tools: str
+    runs_no_tests: str
     changing: str
     scratch: str
     written_path: str

@@ -16,6 +16,7 @@ from undersong.datafiles.verdict_config import bypass_config, claims_config, out
 from undersong.models.verdict import BROKEN, NARROWER, PART, ClaimState
 from undersong.verdict.admissions import admits_check, counts_as_printed, failing_names, failure_told
 from undersong.verdict.claims import Claim, claims_of_text, is_whole, sentence
+from undersong.verdict.named_tools import lacking_tool
 from undersong.verdict.projects import are_apart, named_roots, place_of, roots_of
 from undersong.verdict.scratch_files import without_scratch_files
 from undersong.verdict.shell import CheckKind, check_kind, commands, toolchains
@@ -25,6 +26,7 @@ from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTu
 SILENT = frozenset({"build", "lint", "types"})  # checks that print nothing where all is well
 NEVER = "nothing of the kind was run before it"
 STALE = "nothing of the kind was run since the last change"
+RED = "the last run of the kind failed, and it was not run since"
 OTHER = "what was run is a check of another project than the claim or the change is about"
 _REPORTED: tuple[CheckKind, ...] = ("tests", "build", "lint", "types")  # what a report may speak of
 UNSTARTED = "the check that it names could not start"
@@ -262,16 +264,36 @@ def rule_on(turn: TranscriptTurn, claim: Claim, history: CheckHistory) -> Ruling
         if broken := broken_by(recent, claim.checks):
             return Ruling("unsupported", BROKEN, broken)
         ever = of_kinds(earlier, claim.checks)
-        return Ruling("unsupported", STALE if ever else NEVER, ever[-1] if ever else None)
+        red = bool(ever) and ever[-1].state(claim.checks) == "failed"
+        return Ruling("unsupported", RED if red else STALE if ever else NEVER, ever[-1] if ever else None)
     passed = next((event for event in reversed(checked) if event.state(claim.checks) == "passed"), None)
     if passed is None:
         return _silent(claim, checked, recent)
     if broken := broken_by(recent, claim.checks):
         return Ruling("unsupported", BROKEN, broken)
+    if lack := _lacking_tool(turn, claim, recent, passed):
+        return lack
     lacking = _lacking(turn, claim, [event for event in earlier if event.may_be_of(about)], checked, history)
     if lacking:
         return Ruling("unsupported", lacking, passed)
     return Ruling("backed", "a check passed after the last change", passed)
+
+
+def _lacking_tool(
+    turn: TranscriptTurn, claim: Claim, recent: Sequence[CheckEvent], passed: CheckEvent
+) -> Ruling | None:
+    """The ruling where a claim names a tool that failed when it last ran, or that was not run since the last change."""
+    runs = [event for event in recent if event.outcome and not event.reported and not event.shown]
+    outcomes = [event.outcome.outcome for event in runs if event.outcome]
+    lack = lacking_tool(turn.prose, claim, outcomes)
+    if lack is None:
+        return None
+    name, place = lack
+    if place < 0:
+        return Ruling("unsupported", f"{name} was not run since the last change", passed)
+    if admits_check(turn, claim, outcomes[place], claim.checks):
+        return Ruling("hedged", "the message says that some of it fails", runs[place])
+    return Ruling("contradicted", f"the last run of {name} failed, and nothing was changed since", runs[place])
 
 
 def _lacking(

@@ -31,6 +31,7 @@ from undersong.verdict.claimed_runs import missing_run
 from undersong.verdict.claims import Claim, is_whole, sentence
 from undersong.verdict.deeds import deed_calls, deed_of, rule_on_deed, went_unanswered
 from undersong.verdict.named_files import named_files, untouched
+from undersong.verdict.named_tools import hooks_passed_by
 from undersong.verdict.narrowed_checks import Narrowing, is_narrowed, narrowings
 from undersong.verdict.objections import SAID, Objection, objections
 from undersong.verdict.shell import CheckKind
@@ -82,7 +83,9 @@ def claim_ledger(
             if kind:
                 entry = _entry(session, turn, claim, kind)
                 key = (entry.message_id, kind, entry.sentence.start, entry.state == "contradicted")
-                entries.setdefault(key, entry)
+                first = entries.setdefault(key, entry)
+                if kind == "lint" and (first.state, entry.state) == ("backed", "unsupported"):
+                    entries[key] = entry  # of types and style, both listed as lint, the one that nothing supports
     return tuple(entries.values())
 
 
@@ -184,6 +187,8 @@ def _by_the_log(session: _Session, turn: TranscriptTurn, claim: Claim, kind: Led
     """The ruling where nobody objects: what is run next backs it, a run that is missing or looked at less does not."""
     if ruling.state == "unsupported" and (passed := _checked_next(session, turn, claim)):
         return Ruling("backed", "a check passed right after it", passed)
+    if passed_by := hooks_passed_by(turn, claim, kind, session.runs, session.bypasses):
+        return Ruling("contradicted", f"the hooks were passed by: {passed_by}")
     blank = _has_blanks(session, turn)
     if not blank and (missing := _missing_run(session, turn, claim, kind)):
         return Ruling("contradicted", f"{NOT_RUN}{missing}")
@@ -266,7 +271,8 @@ def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: 
         and (placed.outcome.state != "failed" or _was_run(placed, kind))
     ]
     fits = [placed for placed in own if not words or words & (placed.outcome.words | placed.outcome.inputs)]
-    if fits and kind == "verified" and is_whole(turn.prose, claim) and _picks_one(fits[-1]):
+    picks_one = pattern((ledger_config().picks_one,))
+    if fits and kind == "verified" and is_whole(turn.prose, claim) and picks_one.search(fits[-1].outcome.command):
         return Ruling("unsupported", "only one of them was looked at")
     if fits and (unnamed := _untouched(session, turn, claim)) and kind == "wrote":
         return Ruling("unsupported", f"nothing that the session shows touched {unnamed}")
@@ -286,20 +292,14 @@ def _refused(session: _Session, turn: TranscriptTurn, words: Collection[str]) ->
     """The last call on this request that should have done something and failed, by the words of its command."""
     own = session.transcript.outcomes_before(turn.place, turn.run)
     failed = (placed for placed in reversed(own) if placed.outcome.state == "failed" and placed.outcome.command)
-    return next(
-        (placed for placed in failed if placed.outcome.family == "call" and placed.outcome.words & set(words)), None
-    )
+    calls = (placed for placed in failed if placed.outcome.family == "call")
+    return next((placed for placed in calls if placed.outcome.words & set(words)), None)
 
 
 def _untouched(session: _Session, turn: TranscriptTurn, claim: Claim) -> str:
     """A file that a claim names and that no call before it touched, "" where there is none."""
     names, every = named_files(turn.prose, claim)
     return untouched(names, every, session.transcript.outcomes_before(turn.place, 0)) if names else ""
-
-
-def _picks_one(placed: PlacedOutcome) -> bool:
-    """Whether a command looks at one of many."""
-    return pattern((ledger_config().picks_one,)).search(placed.outcome.command) is not None
 
 
 def _was_run(placed: PlacedOutcome, kind: LedgerKind) -> bool:

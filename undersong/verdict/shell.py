@@ -100,7 +100,7 @@ def check_kind(words: list[str]) -> CheckKind | None:
     line = " ".join(words)
     for kind, shape in _check_kinds():
         if shape.search(line):
-            return kind
+            return "run" if kind == "tests" and re.search(outcomes_config().runs_no_tests, line) else kind
     return "run" if _checks().search(line) else None
 
 
