@@ -23,6 +23,14 @@ from tests.conftest import Ran, Undersong
 
 ROOT = Path(__file__).parents[1]
 DOCS, INPUTS = ROOT / "docs", ROOT / "tests" / "samples"
+CHAT = """\
+25/02/2026, 21:14 - Mark: where are you, who with
+25/02/2026, 21:20 - Dana: at choir until ten
+25/02/2026, 21:21 - Mark: you never said that
+25/02/2026, 21:30 - Dana: it is in the calendar
+26/02/2026, 08:02 - Mark: coffee?
+26/02/2026, 08:05 - Dana: yes please
+"""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OWN_TESTS = (
     "live.md",
@@ -67,6 +75,8 @@ def inputs(undersong: Undersong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     shutil.copytree(INPUTS / "claude-code", tmp_path / "home" / ".claude" / "projects" / "parser")
     with zipfile.ZipFile(tmp_path / "conversations.zip", "w") as archive:
         archive.write(INPUTS / "chatgpt" / "conversations.json", "conversations.json")
+    with zipfile.ZipFile(tmp_path / "WhatsApp Chat with Mark.zip", "w") as archive:
+        archive.writestr("_chat.txt", CHAT)
     assert callable(undersong)
     return tmp_path
 
@@ -109,7 +119,7 @@ def test_the_code_of_a_page_runs(page: Path, undersong: Undersong, inputs: Path)
 
 def test_every_recipe_has_a_reader_an_end_and_commands_that_run() -> None:
     recipes = sorted((DOCS / "recipes").glob("*.md"))
-    assert len(recipes) == 14
+    assert len(recipes) == 15
     for page in recipes:
         text = page.read_text(encoding="utf-8")
         opening = text.split("\n\n")[1]
