@@ -60,6 +60,9 @@ class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     conflict_marks: str
     picks_one: str
     errors_of: dict[str, str]
+    run_times: str
+    runs_often: str
+    numbers: dict[str, int]
     run_again: str
     run_behind: str
     last_change: str

@@ -27,7 +27,7 @@ from undersong.verdict.check_claims import (
     of_kinds,
     rule_on,
 )
-from undersong.verdict.claimed_runs import missing_run
+from undersong.verdict.claimed_runs import missing_run, times_run
 from undersong.verdict.claims import Claim, is_whole, sentence
 from undersong.verdict.deeds import deed_calls, deed_of, rule_on_deed, went_unanswered
 from undersong.verdict.named_files import named_files, untouched
@@ -208,7 +208,7 @@ def _by_the_log(session: _Session, turn: TranscriptTurn, claim: Claim, kind: Led
 def _missing_run(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKind) -> str:
     """What speaks against words that say that a check was run again, "" where nothing does."""
     words = turn.prose[slice(*sentence(turn.prose, claim.start, claim.end))]
-    of_tests = _TESTS.search(words) and (kind == "ran" or "tests" in claim.checks)
+    of_tests = (_TESTS.search(words) or times_run(words)) and (kind == "ran" or "tests" in claim.checks)
     kinds: tuple[CheckKind, ...] = ("tests",) if of_tests else claim.checks
     return missing_run(session.transcript, session.history, turn, claim, kinds) if kinds else ""
 

@@ -28,6 +28,8 @@ def missing_run(
     config, text = ledger_config(), turn.prose[first:last].replace("\u2019", "'")
     said_again = pattern((config.run_again,)).search(text)
     said_behind = pattern((config.run_behind,)).search(text)
+    if fewer := _fewer_runs(history, turn, text, kinds):
+        return fewer
     own = [placed for placed in transcript.outcomes_before(turn.place, turn.run) if placed.turn.place < turn.place]
     if not (said_again or said_behind) or not own or any(map(_is_opaque, own)):
         return ""
@@ -40,6 +42,28 @@ def missing_run(
     named = [part for match in (said_again, said_behind) if match for part in match.groupdict().values() if part]
     meant = changed and any(_is_meant(changed, words) for words in named)
     return _no_run_behind(changed[-1]) if meant else ""
+
+
+def times_run(text: str) -> int:
+    """How often a sentence says that something was run; 0 where it does not say."""
+    numbers = ledger_config().numbers
+    shape = ledger_config().run_times.replace("{numbers}", "|".join(numbers))
+    stated = re.search(shape, text, re.IGNORECASE)
+    return 0 if stated is None else numbers.get(stated["times"].lower()) or int(stated["times"])
+
+
+def _fewer_runs(history: CheckHistory, turn: TranscriptTurn, text: str, kinds: Collection[CheckKind]) -> str:
+    """What speaks against a number of runs that a sentence gives: fewer in the log, and none that runs many times."""
+    times, runs = times_run(text), of_kinds(history.before(turn.place, remote=True), kinds)
+    outcomes = [event.outcome.outcome for event in runs if event.outcome]
+    often = pattern((ledger_config().runs_often,))
+    if not outcomes or len(outcomes) >= times or any(event.reported for event in runs):
+        return ""
+    if any(outcome.tool in outcomes_config().subagents or often.search(outcome.command) for outcome in outcomes):
+        return ""
+    return (
+        f"{len(outcomes)} run{'s' * (len(outcomes) > 1)} of {times} {'are' if len(outcomes) > 1 else 'is'} in the log"
+    )
 
 
 def _is_opaque(placed: PlacedOutcome) -> bool:
