@@ -37,6 +37,7 @@ from undersong.verdict.detectors.bypasses import bypasses
 from undersong.verdict.detectors.camouflage import semantic_camouflage
 from undersong.verdict.detectors.contradicted_claims import contradicted_claims, has_tool_evidence
 from undersong.verdict.detectors.instability import epistemic_instability
+from undersong.verdict.detectors.liability import MECHANISM as BLAME
 from undersong.verdict.detectors.liability import liability_shifting
 from undersong.verdict.detectors.orders import orders_to_agents, orders_to_models
 from undersong.verdict.detectors.requests import requests
@@ -78,7 +79,7 @@ def session_verdict(
     below 0. Flags and moments take no points. ``turns`` has a (position, score) for every message of the path that
     was read. ``confirmations`` are a judge's answers about flagged places (``segments``): a candidate that is confirmed
     takes points. ``profile`` None: by content; in work of a coding agent nothing is said of people's feelings.
-    Candidates are of words alone until a judge reads them, so that private talk has none from the offline judge.
+    Blame in words alone is no candidate of private talk that only the offline judge scored.
     ``all_labels``: also moments of kinds whose false rate is unknown or high, as when it is measured.
     """
     config, rows = mechanisms(), tuple(rows)
@@ -93,7 +94,7 @@ def session_verdict(
     moments = _moments(conversation, scans, transcript, rows, results, deductions, context, profile)
     judges = Counter(row.judge or "unnamed" for row in rows if row.state == "scored")
     if profile in PERSONAL and set(judges) == {OFFLINE} and not all_labels:
-        moments = tuple(each for each in moments if each.kind != "candidate")
+        moments = tuple(each for each in moments if each.kind != "candidate" or each.code != BLAME)
     if not all_labels:
         messages = {message.id: message for message in conversation.messages}
         moments = tuple(_consistent(tuple(measured_labels(moments, messages, profile))))
