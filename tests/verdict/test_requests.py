@@ -314,7 +314,7 @@ def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
     assert "since no LLM judge read it: 1. Anselm asks" in said
     assert "Could you send me 900 euros, until Friday?” – Anselm: asks for money" in said
     assert "What is in the messages of Anselm, by their words" in said
-    assert "- Makes the other pay with guilt for what they do without them: once, turn 6 “No point cooking" in said
+    assert "- Makes the other pay with guilt for what they do without them: at least once, turn 6 “No point" in said
     assert undersong("verify", "undersong-report", "chat.txt").code == 0
     lead = json.loads(Path("undersong-report/leads.jsonl").read_text().partition("\n")[0])
     assert (lead["rank"], lead["kind"], lead["agent"], lead["above_cut"]) == (1, "message", "chat/Anselm", True)

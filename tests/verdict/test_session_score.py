@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -182,8 +183,11 @@ def test_without_two_versions_of_code_there_is_no_score() -> None:
     assert states.pop("false_promise") == "not_applicable"
     assert set(states.values()) == {"not_applicable"}
     assert assessed_words(verdict) == "assessed 0 of 4 mechanisms"
-    assert score_words(verdict).startswith("no sovereignty score")
-    assert len(gaps_words(verdict)) == 4
+    assert score_words(verdict) == "no score: private talk is not graded"
+    assert not gaps_words(verdict)
+    of_work = msgspec.structs.replace(verdict, profile="agents")
+    assert score_words(of_work) == "no session score: assessed 0 of 4 mechanisms"
+    assert len(gaps_words(of_work)) == 4
 
 
 def test_a_clean_session_with_code_scores_a_hundred_and_says_how_much_was_assessed() -> None:

@@ -173,7 +173,7 @@ def place_noun(sessions: Iterable[SessionVerdict]) -> str:
 def score_words(verdict: SessionVerdict) -> str:
     """The score with what it stands on; never a bare number, and never a number where nothing was assessed."""
     if verdict.score is None and not is_graded((verdict,)):
-        return "no score, which private talk has none of"
+        return "no score: private talk is not graded"
     if verdict.score is None:
         return f"no {score_name((verdict,))}: {assessed_words(verdict)}"
     turns = len({each.position for each in verdict.moments if each.kind != "protective"})

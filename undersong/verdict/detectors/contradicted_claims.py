@@ -211,7 +211,8 @@ def _contradicts(transcript: Transcript, failed: PlacedOutcome, turn: Transcript
             return False
         if claim.kind == "act":
             return not claim.passive and _is_related(claim, failed.outcome) and not worked
-        return claim.kind == "tests" or not (worked or _unseen(later))
+        of_tests = claim.kind == "tests" and set(claim.checks) != {"lint"}  # an edit is what a linter asked for
+        return of_tests or not (worked or _unseen(later))
     if failed.outcome.family == "edit":
         about = claim.kind in ("fix", "done") or bool(EDITS & set(claim.acts))
         return about and not worked and not any(each.state != "failed" for each in later)
