@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from starlette.responses import Response
 
 from tests.serve.conftest import Client, running
 from tests.serve.world import conversation, finding_of
@@ -15,6 +16,7 @@ from undersong.models import Finding, Scan, ThreadScan
 from undersong.patterns.catalog import all_rules
 from undersong.report.stage_book import stage_book
 from undersong.serve import evidence
+from undersong.serve.actions import ReviewTrail, _remember
 from undersong.serve.evidence import ContextTurn
 from undersong.serve.library import Library
 from undersong.serve.pattern_words import (
@@ -211,3 +213,11 @@ def test_every_stage_of_a_shipped_rule_has_words_and_every_name_for_readers_is_o
         shape = RULES[pattern].file.reading
         assert shape is not None
         assert set(names.values()) <= {stage.name for stage in shape.stages}
+
+
+def test_many_long_names_that_were_passed_fit_into_a_cookie_the_last_ones_first() -> None:
+    names = tuple(f"lead:{'ü.' * 30}{n}" for n in range(30))
+    answer = _remember(Response(), "lead", ReviewTrail(names, names[:2]))
+    stored = answer.headers["set-cookie"]
+    assert len(stored.partition(";")[0]) < 3_100
+    assert stored.partition(";")[0].endswith("29")

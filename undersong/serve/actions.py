@@ -30,6 +30,7 @@ REMEMBERED = 30  # findings that a person has decided or skipped, for the way ba
 PASSED = "undersong_passed"  # the cookie with their ids, the last one at the end; of leads and claims with the kind
 CHUNK = 1 << 20
 YEAR = 365 * 24 * 3600
+COOKIE = 3000  # characters of it: browsers drop one of more than 4,096 bytes with its name
 OFF = "~"  # before the id of one that was skipped since the last decision
 SHORTCUTS: dict[str, ReviewVerdict] = {  # a verdict with its reason, by one key
     "another pattern": "rejected",
@@ -135,7 +136,10 @@ def _last(names: tuple[str, ...], name: str) -> tuple[str, ...]:
 def _remember(answer: Response, source: str, passed: ReviewTrail) -> Response:
     """The answer with what was passed in a cookie, so that no address grows."""
     marks = [(OFF if name in passed.skipped else "") + quote(name[:80], safe="") for name in passed.names]
-    answer.set_cookie(PASSED + source, ".".join(mark.replace(".", "%2E") for mark in marks), httponly=True,
+    stored = [mark.replace(".", "%2E") for mark in marks]
+    while len(".".join(stored)) > COOKIE:
+        del stored[0]
+    answer.set_cookie(PASSED + source, ".".join(stored), httponly=True,
                       samesite="strict")  # fmt: skip
     return answer
 
