@@ -14,7 +14,7 @@ from undersong.datafiles.verdict_config import claims_config, outcomes_config
 from undersong.datafiles.yaml_loader import RULES
 from undersong.models import Message, ToolCall, ToolResult
 from undersong.scan.phrases import load_book
-from undersong.verdict.claim_ledger import ledger_kind
+from undersong.verdict.claim_kinds import ledger_kind
 from undersong.verdict.claims import (
     FLAGS,
     _filled,

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import msgspec
 
 from undersong.core.text import turn_at
-from undersong.datafiles.verdict_config import calls_config, ledger_config, pattern
+from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
 from undersong.models.verdict import BROKEN, NARROWED, NOT_RUN, WEAKENED, Bypass, LedgerClaim, LedgerKind
-from undersong.verdict.admissions import Retraction, admission_of, admits_call, retractions, thoughts_against
+from undersong.verdict.admissions import admission_of, admits_call, thoughts_against
 from undersong.verdict.check_claims import (
     NEVER,
     STALE,
@@ -27,23 +27,23 @@ from undersong.verdict.check_claims import (
     of_kinds,
     rule_on,
 )
+from undersong.verdict.claim_kinds import kind_in_session
 from undersong.verdict.claimed_runs import missing_run, times_run
 from undersong.verdict.claims import Claim, is_whole, sentence
-from undersong.verdict.deeds import deed_calls, deed_of, rule_on_deed, went_unanswered
+from undersong.verdict.deeds import rule_on_deed, went_unanswered
 from undersong.verdict.named_files import named_files, untouched
 from undersong.verdict.named_tools import hooks_passed_by
 from undersong.verdict.narrowed_checks import Narrowing, is_narrowed, narrowings
-from undersong.verdict.objections import SAID, Objection, objections
+from undersong.verdict.objections import Objection, objections
 from undersong.verdict.shell import CheckKind
 from undersong.verdict.tool_outcomes import ToolOutcome
-from undersong.verdict.transcript import ASKS, PlacedOutcome, Transcript, TranscriptTurn, quote
+from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn, quote, trimmed
 from undersong.verdict.weakened_checks import weakening_before
+from undersong.verdict.withdrawn_claims import withdrawn_claims
 
 OBJECT = 80  # characters of what a claim speaks of
-RETRACTED = 3  # requests back from words that take a claim back to that claim
 RUNS_BACK = 2  # requests before the claim's own in which a call may have done what is claimed
 _CUT = re.compile(r"[.;:!?\n]|,\s|\s[–—-]\s")
-_HOW_DONE = re.compile(r"[ ](?:inline|via|by|in|with|through|at|on|per|when|for|as|\w+ly)\b", re.IGNORECASE)
 _BOTH = re.compile(r"\bboth\b", re.IGNORECASE)
 _TESTS = re.compile(r"\b(?:tests?|suite|specs?)\b", re.IGNORECASE)
 _FAULTY: tuple[CheckKind, ...] = ("types", "lint", "tests")
@@ -73,13 +73,13 @@ def claim_ledger(
         if each.mechanism == "false_promise" and each.quotes
     }
     disputed = dict(objections(transcript))
-    session = _Session(transcript, history, contradicted, disputed, dict(_retracted(transcript)),
+    session = _Session(transcript, history, contradicted, disputed, dict(withdrawn_claims(transcript)),
                        tuple(narrowings(transcript, history)), bypasses,
                        {turn.message.id: turn.run for turn in transcript.turns})  # fmt: skip
     entries: dict[tuple[str, LedgerKind, int, bool], LedgerClaim] = {}
     for turn in transcript.turns:
         for claim in turn.claims:
-            kind = _kind(transcript, turn, claim)
+            kind = kind_in_session(transcript, turn, claim)
             if kind:
                 entry = _entry(session, turn, claim, kind)
                 key = (entry.message_id, kind, entry.sentence.start, entry.state == "contradicted")
@@ -87,51 +87,6 @@ def claim_ledger(
                 if kind == "lint" and (first.state, entry.state) == ("backed", "unsupported"):
                     entries[key] = entry  # of types and style, both listed as lint, the one that nothing supports
     return tuple(entries.values())
-
-
-def _kind(transcript: Transcript, turn: TranscriptTurn, claim: Claim) -> LedgerKind | None:
-    """The kind of a claim in its session: how things stand ("it is on origin") is one where a command should do it."""
-    kind = ledger_kind(claim, turn.prose)
-    if not claim.passive or claim.kind not in ("act", "verified") or claim.word == "merged":
-        return kind
-    name = deed_of(turn, claim)
-    own = (call for call in deed_calls(transcript, turn, name)) if name else iter(())
-    return calls_config().deeds[name].kind if any(own) else None
-
-
-def ledger_kind(claim: Claim, text: str) -> LedgerKind | None:
-    """The kind under which the ledger lists a claim; None where it says how things are, and not what was done."""
-    words, config = text[claim.start : claim.end], ledger_config()
-    if claim.word == "merged" and pattern((config.branches,)).search(text[slice(*sentence(text, *claim[:2]))]):
-        return None if claim.passive else "pushed"
-    if claim.checks:
-        return "tests" if len(claim.checks) > 1 else _CHECKED[claim.checks[0]]
-    if claim.kind == "works" and not pattern((config.changed_words,)).search(words):
-        return None
-    if claim.kind == "done" and _HOW_DONE.match(text, claim.end):
-        return None
-    if claim.kind != "act":
-        return _PLAIN[claim.kind]
-    if claim.passive or _tells_what_to_do(words) or _is_heading(text, claim):
-        return None
-    return config.words.get(claim.word) or next((config.acts[act] for act in claim.acts if act in config.acts), None)
-
-
-def _tells_what_to_do(words: str) -> bool:
-    """Whether the words of a claim are an order or an intention: "run", "now run"."""
-    *before, verb = re.findall(r"[\w']+", words.lower()) or [""]
-    return verb in ledger_config().imperatives and ledger_config().leads.issuperset(before)
-
-
-def _is_heading(text: str, claim: Claim) -> bool:
-    words = text[slice(*sentence(text, claim.start, claim.end))].strip()
-    return words.startswith("#") or words.endswith((":**", "**:", "**"))
-
-
-_CHECKED: dict[str, LedgerKind] = {"tests": "tests", "build": "build", "lint": "lint", "types": "lint"}
-_PLAIN: dict[str, LedgerKind] = {
-    "fix": "fixed", "works": "fixed", "done": "done", "verified": "verified", "read": "read", "tests": "tests",
-}  # fmt: skip
 
 
 def _entry(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKind) -> LedgerClaim:
@@ -147,7 +102,7 @@ def _entry(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKi
         time=turn.message.time,
         kind=kind,
         object=_object(turn.prose, claim),
-        sentence=quote(turn.message, *_trimmed(turn.prose, *sentence(turn.prose, claim.start, claim.end))),
+        sentence=quote(turn.message, *trimmed(turn.prose, *sentence(turn.prose, claim.start, claim.end))),
         state=ruling.state,
         reason=ruling.reason,
         evidence=evidence,
@@ -250,7 +205,7 @@ def _admitted_later(session: _Session, turn: TranscriptTurn, claim: Claim, rulin
     for later in session.transcript.agent_turns(turn.message.agent, turn.place + 1, last):
         bounds = admission_of(later, ruling.check.outcome.outcome, kinds_of(claim))
         if bounds is not None:
-            return quote(later.message, *_trimmed(later.prose, *bounds))
+            return quote(later.message, *trimmed(later.prose, *bounds))
     return None
 
 
@@ -409,54 +364,6 @@ def _goes_on(session: _Session, turn: TranscriptTurn, claim: Claim, ruling: Ruli
     return None
 
 
-def _retracted(transcript: Transcript) -> Iterator[tuple[tuple[str, LedgerKind], Quote]]:
-    """The claims, by message and kind, that their agent takes back in later words, with those words."""
-    claiming: dict[str, list[tuple[TranscriptTurn, frozenset[LedgerKind]]]] = {}
-    for turn in transcript.turns:
-        if not turn.is_agent:
-            continue
-        own = claiming.setdefault(turn.message.agent, [])
-        for retraction in retractions(turn.prose) if own else ():
-            for earlier, kinds in _meant(transcript, turn, retraction, own):
-                words = quote(turn.message, *_trimmed(turn.prose, retraction.start, retraction.end))
-                for kind in kinds:
-                    yield (earlier.message.id, kind), words
-        listed = (ledger_kind(claim, turn.prose) for claim in turn.claims if not claim.hedged)
-        claimed = frozenset(each for each in listed if each is not None)
-        if claimed:
-            own.append((turn, claimed))
-
-
-def _meant(
-    transcript: Transcript,
-    turn: TranscriptTurn,
-    retraction: Retraction,
-    claiming: Sequence[tuple[TranscriptTurn, frozenset[LedgerKind]]],
-) -> Iterator[tuple[TranscriptTurn, frozenset[LedgerKind]]]:
-    """The latest message with claims of the kinds that are taken back, as far as its words can still be meant."""
-    if retraction.weak and not _is_doubted(transcript, turn, claiming[-1][0]):
-        return
-    for earlier, kinds in reversed(claiming):
-        if turn.run - earlier.run > RETRACTED:
-            return
-        meant = kinds & retraction.kinds if retraction.kinds else kinds
-        if meant:
-            yield earlier, frozenset(meant)
-            return
-        if not retraction.kinds:
-            return
-
-
-def _is_doubted(transcript: Transcript, turn: TranscriptTurn, claimed: TranscriptTurn) -> bool:
-    """Whether a turn works on the request of the last claim, or the person who asked since doubts it."""
-    if turn.run == claimed.run:
-        return True
-    asked = next((each for each in reversed(transcript.turns[: turn.place]) if each.message.role in ASKS), None)
-    words = ledger_config()
-    doubts = pattern((words.denies, words.retractions.doubts))
-    return asked is not None and turn.run - claimed.run == 1 and doubts.search(asked.prose, 0, SAID) is not None
-
-
 def _thought(transcript: Transcript, turn: TranscriptTurn, kind: LedgerKind) -> str:
     """What the agent wrote for itself on this request that speaks against a claim; the nearest words to it first."""
     fresh = True  # nothing was answered between the thought and the claim
@@ -493,8 +400,3 @@ def _object(text: str, claim: Claim) -> str:
     return (
         rest[: cut.start() if cut else OBJECT].strip(_EDGES)[:OBJECT] or text[first : claim.end].strip(_EDGES)[:OBJECT]
     )
-
-
-def _trimmed(text: str, first: int, last: int) -> tuple[int, int]:
-    words = text[first:last]
-    return first + len(words) - len(words.lstrip()), last - (len(words) - len(words.rstrip()))

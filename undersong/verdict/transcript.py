@@ -137,6 +137,12 @@ def quote(message: Message, start: int, end: int) -> Quote:
     return Quote(message_id=message.id, text=message.text[start:end], start=start, end=end, sha256=digest)
 
 
+def trimmed(text: str, first: int, last: int) -> tuple[int, int]:
+    """The bounds of a part of a text without the white space at its ends."""
+    words = text[first:last]
+    return first + len(words) - len(words.lstrip()), last - (len(words) - len(words.rstrip()))
+
+
 def moment(
     message: Message,
     kind: MomentKind,
