@@ -2,6 +2,7 @@
 
 A file to a report, a live message to a finding, rows and rules to matches, a question to a judge and back. Of each it
 prints how many modules of undersong it runs, how many functions, and how deep calls go (frames of undersong alone).
+The first run after a change, and every one under PYTHONDONTWRITEBYTECODE, also counts the compiling of the rules.
 CHECKOUT is the folder whose ``undersong`` is measured; without it the one that this program stands in.
 """
 
@@ -29,7 +30,7 @@ ROWS = [
 
 
 class Profile:
-    """Counts what runs below a folder, in every thread."""
+    """Counts what runs below a folder, in every thread; what an import runs is no part of the path."""
 
     def __init__(self, package: Path) -> None:
         self.package = f"{package}{os.sep}"
@@ -40,7 +41,12 @@ class Profile:
     def __call__(self, frame: Any, event: str, _argument: Any) -> None:
         if event not in ("call", "return") or not frame.f_code.co_filename.startswith(self.package):
             return
-        depth = getattr(self._depth, "now", 0) + (1 if event == "call" else -1)
+        step = 1 if event == "call" else -1
+        importing = getattr(self._depth, "importing", 0)
+        if importing or frame.f_code.co_name == "<module>":
+            self._depth.importing = max(importing + step, 0)
+            return
+        depth = getattr(self._depth, "now", 0) + step
         self._depth.now = max(depth, 0)
         self.deepest = max(self.deepest, depth)
         self.functions.add(frame.f_code)
@@ -52,9 +58,8 @@ class Profile:
             work()
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-        functions = [code for code in self.functions if code.co_name != "<module>"]  # imports are no calls
-        modules = {code.co_filename for code in functions}
-        return f"{len(modules):>8}{len(functions):>11}{self.deepest:>7}"
+        modules = {code.co_filename for code in self.functions}
+        return f"{len(modules):>8}{len(self.functions):>11}{self.deepest:>7}"
 
 
 def a_file_to_a_report() -> Callable[[], object]:

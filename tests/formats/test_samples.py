@@ -8,9 +8,12 @@ import pytest
 
 from tests.formats.conftest import outcome
 from undersong.formats import FORMATS, format_by_name
+from undersong.formats.sniff import FormatSample
+from undersong.formats.sources import OpenInput
 from undersong.models import Conversation, Problem, decode, encode
 
 SAMPLES = Path(__file__).parent.parent / "samples"
+HOSTILE = SAMPLES.with_name("hostile")
 CASES = [
     (form.name, path)
     for form in FORMATS
@@ -27,6 +30,13 @@ def test_a_sample_is_detected_without_its_name(name: str, path: Path, tmp_path: 
     assert [each.source_format for each in result.files] == [name]
     assert result.problem_texts("record") == result.problem_texts("file") == []
     assert result.conversations
+
+
+def test_a_format_is_not_passed_over_for_its_marks() -> None:
+    for path in [path for _, path in CASES] + sorted(HOSTILE.glob("*.json*")):
+        with OpenInput(path) as opened:
+            for sample in map(FormatSample, opened.sources(path.stem)):
+                assert [form.name for form in FORMATS if form.reader().sniff(sample) and not form.knows(sample)] == []
 
 
 def test_every_format_has_a_sample() -> None:

@@ -38,7 +38,8 @@ class FormatReader(Protocol):
 
 class Format(NamedTuple):
     """A line of the table: ``name`` as in ``--from``, ``detected`` says by what content it is known, ``export`` how
-    people get such a file; ``whole``: its reader gives whole conversations, so that two with one id are two."""
+    people get such a file; ``whole``: its reader gives whole conversations, so that two with one id are two. ``marks``
+    are strings of which every such file has one at its start: where none is, the module is not loaded to look at it."""
 
     name: str
     title: str
@@ -47,6 +48,11 @@ class Format(NamedTuple):
     export: str = ""
     plugin: EntryPoint | None = None
     whole: bool = False
+    marks: tuple[str, ...] = ()
+
+    def knows(self, sample: FormatSample) -> bool:
+        """Whether the start of an input is of this format."""
+        return (not self.marks or any(mark in sample.text for mark in self.marks)) and self.reader().sniff(sample)
 
     def reader(self) -> FormatReader:
         """The module of this format; raises UsageError for a plug-in that cannot be loaded."""
@@ -105,6 +111,7 @@ FORMATS: tuple[Format, ...] = (
         "a 'mapping' of nodes",
         "Settings, Data controls, Export data; the ZIP comes by mail",
         whole=True,
+        marks=('"mapping"',),
     ),
     Format(
         "claude",
@@ -113,6 +120,7 @@ FORMATS: tuple[Format, ...] = (
         "'chat_messages'",
         "Settings, Privacy, Export data; the ZIP comes by mail",
         whole=True,
+        marks=('"chat_messages"',),
     ),
     Format(
         "gemini",
@@ -120,6 +128,7 @@ FORMATS: tuple[Format, ...] = (
         "gemini",
         "a 'header' that names Gemini",
         "takeout.google.com, My Activity, Gemini Apps, format JSON",
+        marks=('"header"',),
     ),
     Format(
         "claude-code",
@@ -127,6 +136,7 @@ FORMATS: tuple[Format, ...] = (
         "claude_code",
         "'sessionId' and 'uuid' in lines",
         "~/.claude/projects",
+        marks=('"sessionId"', '"leafUuid"', '"file-history-snapshot"', '"queue-operation"'),
     ),
     Format(
         "codex",
@@ -134,6 +144,7 @@ FORMATS: tuple[Format, ...] = (
         "codex",
         "'type' and 'payload' in lines",
         "~/.codex/sessions, or codex exec --json",
+        marks=('"payload"', '"thread.started"', '"item.completed"', '"instructions"'),
     ),
     Format(
         "atif",
@@ -142,6 +153,7 @@ FORMATS: tuple[Format, ...] = (
         "'steps' with an ATIF 'schema_version'",
         "Harbor and others write trajectory.json for each trial",
         whole=True,
+        marks=('"schema_version"',),
     ),
     Format(
         "wildchat",
@@ -150,6 +162,7 @@ FORMATS: tuple[Format, ...] = (
         "a 'conversation' beside its id and model",
         "the data set as JSON, JSONL or Parquet from Hugging Face",
         whole=True,
+        marks=('"conversation"',),
     ),
     Format(
         "inspect",
@@ -158,6 +171,7 @@ FORMATS: tuple[Format, ...] = (
         "'eval' and 'plan', or a sample's 'epoch'",
         "the logs/ folder of inspect eval",
         whole=True,
+        marks=('"eval"', '"epoch"'),
     ),
     Format(
         "otel",
@@ -165,6 +179,7 @@ FORMATS: tuple[Format, ...] = (
         "otel",
         "'resourceSpans', or spans with a 'context'",
         "the collector's file exporter as JSON or protobuf, or Phoenix's spans as JSON",
+        marks=('"resourceSpans"', '"resourceLogs"', '"trace_id"'),
     ),
     Format(
         "langfuse",
@@ -172,6 +187,7 @@ FORMATS: tuple[Format, ...] = (
         "langfuse",
         "observations with a 'traceId' and a type such as GENERATION",
         "a trace's Download JSON, the export button of a table, or the export to blob storage",
+        marks=('"traceId"', '"trace_id"', '"sessionId"'),
     ),
     Format(
         "langsmith",
@@ -179,6 +195,7 @@ FORMATS: tuple[Format, ...] = (
         "langsmith",
         "a 'run_type' beside 'inputs'",
         "bulk export, or list_runs of its SDK as JSON",
+        marks=('"run_type"',),
     ),
     Format(
         "braintrust",
@@ -186,6 +203,7 @@ FORMATS: tuple[Format, ...] = (
         "braintrust",
         "a 'root_span_id' or 'span_attributes' beside an 'input'",
         "the download of Logs, an export automation, or its API",
+        marks=('"span_id"',),
     ),
     Format(
         "signal",
@@ -193,6 +211,7 @@ FORMATS: tuple[Format, ...] = (
         "signal",
         "frames such as 'chatItem' and 'recipient'",
         "Settings, Chats, Export chat history as JSON; give the folder or its main.jsonl",
+        marks=('"chatItem"', '"recipientId"', '"recipient"'),
     ),
     Format(
         "telegram",
@@ -200,6 +219,7 @@ FORMATS: tuple[Format, ...] = (
         "telegram",
         "'messages' with 'from_id'",
         "Telegram Desktop: the chat's menu, Export chat history, format JSON",
+        marks=('"from_id"', '"actor_id"'),
     ),
     Format(
         "slack",
@@ -207,6 +227,7 @@ FORMATS: tuple[Format, ...] = (
         "slack",
         "messages with a 'ts' such as \"1767348000.000100\"",
         "Settings, Import/Export data, Export; give the ZIP",
+        marks=('"ts"', '"profile"', '"members"'),
     ),
     Format(
         "discord",
@@ -214,6 +235,7 @@ FORMATS: tuple[Format, ...] = (
         "discord",
         "a 'guild' and a 'channel'",
         "DiscordChatExporter, format JSON",
+        marks=('"channel"',),
     ),
     Format(
         "cursor",
@@ -221,6 +243,7 @@ FORMATS: tuple[Format, ...] = (
         "cursor",
         "'Exported on … from Cursor'",
         "the chat's menu, Export; or cursor-agent -p --output-format stream-json",
+        marks=('"tool_call"', " from Cursor "),
     ),
     Format(
         "claude-stream",
@@ -228,6 +251,7 @@ FORMATS: tuple[Format, ...] = (
         "claude_stream",
         "'session_id' and 'type'",
         "claude -p --output-format stream-json --verbose > FILE",
+        marks=('"session_id"',),
     ),
     Format(
         "openhands",
@@ -235,6 +259,7 @@ FORMATS: tuple[Format, ...] = (
         "openhands",
         "'action' with 'args', or 'ActionEvent'",
         "the events folder of a session, or its trajectory download",
+        marks=('"args"', '"extras"', '"MessageEvent"', '"ActionEvent"', '"ObservationEvent"'),
     ),
     Format(
         "sweagent",
@@ -243,6 +268,7 @@ FORMATS: tuple[Format, ...] = (
         "a 'trajectory' of actions",
         "the trajectories/ folder",
         whole=True,
+        marks=('"trajectory"',),
     ),
     Format(
         "copilot",
@@ -251,6 +277,7 @@ FORMATS: tuple[Format, ...] = (
         "'requests' and 'responderUsername'",
         "the command Chat: Export Chat...",
         whole=True,
+        marks=('"requests"',),
     ),
     Format(
         "specstory",
@@ -258,6 +285,7 @@ FORMATS: tuple[Format, ...] = (
         "specstory",
         "lines such as '_**User**_'",
         "the .specstory/history folder",
+        marks=("SpecStory", "_**User"),
     ),
     Format(
         "moltbook",
@@ -266,6 +294,7 @@ FORMATS: tuple[Format, ...] = (
         "posts with 'comments'",
         "a dump of posts with their comments",
         whole=True,
+        marks=('"comments"', '"submolt"', '"thread_id"'),
     ),
     Format(
         "session",
@@ -274,6 +303,7 @@ FORMATS: tuple[Format, ...] = (
         "'session' and 'turns'",
         "written by your own program, see docs/formats.md",
         whole=True,
+        marks=('"session"', '"undersong.session"'),
     ),
     Format(
         "sharegpt",
@@ -282,6 +312,7 @@ FORMATS: tuple[Format, ...] = (
         "'conversations' of 'from' and 'value'",
         "the data set as JSON, JSONL or Parquet",
         whole=True,
+        marks=('"conversations"',),
     ),
     Format(
         "jsonl",
@@ -346,7 +377,7 @@ def detect(source: TextSource) -> Format | None:
     """
     for size in SIZES:
         sample = FormatSample(source, size)
-        form = next((form for form in all_formats() if form.reader().sniff(sample)), None)
+        form = next((form for form in all_formats() if form.knows(sample)), None)
         if form is not None or not is_cut(source, size):
             return form
     return None

@@ -253,7 +253,7 @@ class _IngestRun:
     def _format(self, source: TextSource) -> Format | None:
         if self.wanted is None:
             return detect(source)
-        return self.wanted if source.path is not None or self.wanted.reader().sniff(FormatSample(source)) else None
+        return self.wanted if source.path is not None or self.wanted.knows(FormatSample(source)) else None
 
     def _explain_nothing_read(self, name: str, count: _Count, candidate: CandidateFile) -> Iterator[Problem]:
         """What to say of a file, or of members of an archive, that gave no message and of which nothing was said."""
