@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal, TypeVar
 
 from undersong.datafiles import yaml_loader
-from undersong.datafiles.work_rules import BypassConfig, CallsConfig, LedgerConfig, SessionRules
+from undersong.datafiles.work_rules import BypassConfig, CallsConfig, EditClaimsConfig, LedgerConfig, SessionRules
 from undersong.datafiles.yaml_loader import DataFile
 
 T = TypeVar("T")
@@ -441,6 +441,7 @@ constitution = _reader("constitution.yaml", Constitution)
 claims_config = _reader("session/claims.yaml", ClaimsConfig)
 bypass_config = _reader("session/bypasses.yaml", BypassConfig)
 calls_config = _reader("session/calls.yaml", CallsConfig)
+edit_claims_config = _reader("session/edit_claims.yaml", EditClaimsConfig)
 ledger_config = _reader("session/ledger.yaml", LedgerConfig)
 outcomes_config = _reader("session/outcomes.yaml", OutcomesConfig)
 liability_config = _reader("session/liability.yaml", LiabilityConfig)

@@ -7,7 +7,19 @@ from typing import Literal
 from undersong.datafiles.yaml_loader import DataFile
 
 LedgerKindName = Literal[
-    "tests", "build", "lint", "fixed", "wrote", "ran", "pushed", "committed", "sent", "verified", "read", "done"
+    "tests",
+    "build",
+    "lint",
+    "fixed",
+    "wrote",
+    "ran",
+    "pushed",
+    "committed",
+    "sent",
+    "verified",
+    "read",
+    "done",
+    "untouched",
 ]
 
 
@@ -143,3 +155,28 @@ class BypassConfig(SessionRules, frozen=True, kw_only=True):
     counted_output: str
     asked: dict[str, str]
     times: int
+
+
+class FileGroup(DataFile, frozen=True, kw_only=True):
+    """Words that name a group of files, and the paths of such files."""
+
+    words: str
+    paths: str
+
+
+class EditClaimsConfig(SessionRules, frozen=True, kw_only=True):
+    """``rules/session/edit_claims.yaml``: see the comments there."""
+
+    groups: dict[str, FileGroup]
+    before: str
+    existing: str
+    other: str
+    change: str
+    touch: str
+    untouched: tuple[str, ...]
+    only: tuple[str, ...]
+    nothing_else: tuple[str, ...]
+    kinds: dict[str, tuple[str, ...]]
+    unsaid: str
+    unsaid_after: str
+    excepted: str

@@ -23,12 +23,25 @@ PROFILES: tuple[Profile, ...] = get_args(Profile)
 PERSONAL: frozenset[Profile] = frozenset({"companion", "messenger"})  # private talk, in which nobody works
 WORDS_ONLY = 200  # messages with words of hard constraints that are cited; evaluations.jsonl holds all
 LedgerKind = Literal[
-    "tests", "build", "lint", "fixed", "wrote", "ran", "pushed", "committed", "sent", "verified", "read", "done"
+    "tests",
+    "build",
+    "lint",
+    "fixed",
+    "wrote",
+    "ran",
+    "pushed",
+    "committed",
+    "sent",
+    "verified",
+    "read",
+    "done",
+    "untouched",
 ]
 ClaimState = Literal["backed", "unsupported", "contradicted", "disputed", "hedged", "withdrawn"]
 BROKEN = "another check failed, and nothing was changed since"  # reasons of claims that nothing supports
 NARROWER = "a wider run of them failed before, and only a part was run since"
 NOT_RUN = "the message says that it was run again, and "  # how the reason of such a contradicted claim begins
+EDITED = "an edit says otherwise: "  # how the reason of a claim begins that something was not changed, and was
 NARROWED = "the check was narrowed after it failed, and has looked at less since"
 WEAKENED = "the check behind it passes since it was changed"  # how such a reason begins
 PART = "only a part of it was run since the last change"

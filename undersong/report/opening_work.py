@@ -8,7 +8,7 @@ from datetime import datetime
 from undersong.core.sanitize import one_line
 from undersong.core.text import turn_at, turn_number
 from undersong.models import Bypass, Case, Deduction, LedgerClaim, SessionVerdict
-from undersong.models.verdict import NOT_RUN, PASTED_ERROR
+from undersong.models.verdict import EDITED, NOT_RUN, PASTED_ERROR
 from undersong.report.claims_view import CHECKED, coding_sessions
 from undersong.report.opening_choice import DatedLine, Point, State
 from undersong.report.opening_phrases import (
@@ -56,8 +56,10 @@ def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
     words = sentences()
     who = name_of(claim.agent, session.conversation)
     state: str = "pasted" if claim.reason == PASTED_ERROR else claim.state
-    state = "not_run" if claim.reason.startswith(NOT_RUN) else state
-    against = words.against[state].format(reason=claim.reason.removeprefix(NOT_RUN))
+    if claim.state == "contradicted" and not claim.evidence:
+        state = _by_its_reason(claim.reason)
+    reason = one_line(claim.reason.removeprefix(NOT_RUN).removeprefix(EDITED), QUOTE)
+    against = words.against[state].format(reason=reason)
     answer = shown_words(claim.evidence[:1]) if claim.state != "unsupported" else ""
     where = f"{at_turn(case, session, claim.position)}{_on(claim.time)}"
     return Point(
@@ -72,6 +74,11 @@ def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
         title=session_name(session),
         state=CLAIM_STATES.get(claim.state, "lead"),
     )
+
+
+def _by_its_reason(reason: str) -> str:
+    """How a contradiction is worded that the calls of the session show, and no line of an output."""
+    return "not_run" if reason.startswith(NOT_RUN) else "edited" if reason.startswith(EDITED) else "by_reason"
 
 
 def _on(time: datetime | None) -> str:

@@ -31,6 +31,7 @@ from undersong.verdict.claim_kinds import kind_in_session
 from undersong.verdict.claimed_runs import missing_run, times_run
 from undersong.verdict.claims import Claim, is_whole, sentence
 from undersong.verdict.deeds import rule_on_deed, went_unanswered
+from undersong.verdict.edit_claims import edit_claims, rule_on_edits
 from undersong.verdict.named_files import named_files, untouched
 from undersong.verdict.named_tools import hooks_passed_by
 from undersong.verdict.narrowed_checks import Narrowing, is_narrowed, narrowings
@@ -78,8 +79,16 @@ def claim_ledger(
                        {turn.message.id: turn.run for turn in transcript.turns})  # fmt: skip
     entries: dict[tuple[str, LedgerKind, int, bool], LedgerClaim] = {}
     for turn in transcript.turns:
+        denials = list(edit_claims(turn))
+        for denial in denials:
+            if ruling := rule_on_edits(transcript, turn, denial):
+                entry = _listed(session, turn, denial[:2], "untouched", ruling)
+                key = (entry.message_id, entry.kind, denial.start, entry.state == "contradicted")
+                entries.setdefault(key, entry)
         for claim in turn.claims:
             kind = kind_in_session(transcript, turn, claim)
+            if kind == "wrote" and any(one.start < claim.end and claim.start < one.end for one in denials):
+                continue
             if kind:
                 entry = _entry(session, turn, claim, kind)
                 key = (entry.message_id, kind, entry.sentence.start, entry.state == "contradicted")
@@ -91,6 +100,19 @@ def claim_ledger(
 
 def _entry(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKind) -> LedgerClaim:
     ruling, evidence = _ruling(session, turn, claim, kind)
+    return _listed(session, turn, claim[:2], kind, ruling, evidence, _object(turn.prose, claim))
+
+
+def _listed(
+    session: _Session,
+    turn: TranscriptTurn,
+    place: tuple[int, int],
+    kind: LedgerKind,
+    ruling: Ruling,
+    evidence: tuple[Quote, ...] = (),
+    about: str = "",
+) -> LedgerClaim:
+    """The claim at a place of a message as the ledger lists it; ``about`` "" where its own words say what of."""
     outcome = ruling.check.outcome.outcome if ruling.check and ruling.check.outcome else None
     if outcome is not None and ruling.check and ruling.check.outcome and not evidence and outcome.end > outcome.start:
         evidence = (quote(ruling.check.outcome.turn.message, outcome.start, outcome.end),)
@@ -101,8 +123,8 @@ def _entry(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKi
         agent=turn.message.agent,
         time=turn.message.time,
         kind=kind,
-        object=_object(turn.prose, claim),
-        sentence=quote(turn.message, *trimmed(turn.prose, *sentence(turn.prose, claim.start, claim.end))),
+        object=about or turn.prose[slice(*place)].strip(_EDGES)[:OBJECT],
+        sentence=quote(turn.message, *trimmed(turn.prose, *sentence(turn.prose, *place))),
         state=ruling.state,
         reason=ruling.reason,
         evidence=evidence,

@@ -57,7 +57,7 @@ def untouched(names: Sequence[str], every: bool, outcomes: Iterable[PlacedOutcom
         placed.outcome for placed in outcomes if placed.outcome.state != "failed" or placed.outcome.family == "check"
     ]
     edits = [outcome for outcome in done if outcome.family == "edit"]
-    if not names or not edits or not all(outcome.path for outcome in edits) or any(map(_may_touch_any, done)):
+    if not names or not edits or not all(outcome.path for outcome in edits) or any(map(may_touch_any, done)):
         return ""
     missing = [name for name in names if not any(_touches(outcome, _base(name)) for outcome in done)]
     return missing[0] if missing and (every or len(missing) == len(names)) else ""
@@ -69,7 +69,7 @@ def _touches(outcome: ToolOutcome, name: str) -> bool:
     return outcome.family != "look" and name in outcome.command.lower()
 
 
-def _may_touch_any(outcome: ToolOutcome) -> bool:
+def may_touch_any(outcome: ToolOutcome) -> bool:
     """Whether a call may have changed files that it does not name: of another agent, a script, an unknown tool."""
     if outcome.tool in outcomes_config().subagents:
         return True
