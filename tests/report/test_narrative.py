@@ -89,7 +89,7 @@ def test_the_first_sentence_names_what_took_points(make_case: Make, tmp_path: Pa
     taken = "false promise (same hash) 1 time, in 1 distinct episode of 1 conversation"
     first = f"Turns consistent with a known harm took points: {taken}."
     html = " ".join(" ".join(page.text).split())
-    assert html.index(first) < html.rindex("No sequence of messages matches the one pattern that could be looked for.")
+    assert html.index(first) < html.rindex("Looked for 1 of 2 patterns; no sequence of messages matches.")
     assert plain(first) == markdown.split("## About this run\n\n")[1].split("\n")[0]
     assert "1 time points were taken" in html
     assert "8 answers of the judge, kept ones included" in html

@@ -13,7 +13,7 @@ from undersong.patterns.nomination import LEAST, UNREAD_SEQUENCES
 from undersong.report.claims_view import is_work, unread_sessions, unread_words, work_words
 from undersong.report.commands import asking_command
 from undersong.report.opening_title import is_read
-from undersong.report.sequence_words import any_sequence_read, sequence_gaps, whole_readings
+from undersong.report.sequence_words import any_sequence_read, looked_for_words, sequence_gaps, whole_readings
 
 BEST_KNOWN = {  # patterns by which people know what is not looked for
     "love_bombing": "love bombing",
@@ -184,8 +184,7 @@ def _what(case: Case) -> str:
         parts.append(f"what {share}{counted(len(speakers), 'speaker')} wrote, each as a whole, for every pattern")
         if settled == speakers:
             return "; ".join(parts)
-    patterns = by_pattern(case.outcomes)
-    ran = sum(each.status == "ran" for each in patterns)
+    ran = any(each.status == "ran" for each in case.outcomes)
     if ran and (is_read(case) or not is_work(case)):
-        parts.append(f"{ran:,} of {counted(len(patterns), 'pattern')}")
+        parts.append(looked_for_words(case))
     return "; ".join(parts)

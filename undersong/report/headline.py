@@ -12,11 +12,11 @@ import msgspec
 
 from undersong.core.text import counted, mechanism_name
 from undersong.datafiles import yaml_loader
-from undersong.models import Case, SessionVerdict, by_pattern
+from undersong.models import Case, SessionVerdict
 from undersong.models.finding import distinct
 from undersong.report.alignment_words import violation_words
 from undersong.report.claims_view import ledger_words
-from undersong.report.escape import label
+from undersong.report.escape import first_upper, label
 from undersong.report.narrative import (
     annotation_words,
     assessed_words,
@@ -30,7 +30,7 @@ from undersong.report.narrative import (
 )
 from undersong.report.order import order_findings
 from undersong.report.private_talk import is_graded, shown_mechanisms
-from undersong.report.sequence_words import sequence_words
+from undersong.report.sequence_words import looked_for_words, sequence_words
 
 LOW, UNCALIBRATED = "low coverage", "uncalibrated judge"  # how `qualified_words` begins what it says
 REASONS = 3  # distinct reasons told for each mechanism
@@ -143,11 +143,9 @@ def _qualified(case: Case) -> tuple[str, ...]:
 def findings_words(case: Case) -> str:
     """What the patterns found."""
     if not case.findings:
-        ran = sum(outcome.status == "ran" for outcome in by_pattern(case.outcomes))
-        if not ran:
+        if all(outcome.status != "ran" for outcome in case.outcomes):
             return "No pattern could be looked for; see below what was missing."
-        tried = "the one pattern" if ran == 1 else f"any of the {ran:,} patterns"
-        return f"No sequence of messages matches {tried} that could be looked for."
+        return f"{first_upper(looked_for_words(case))}; no sequence of messages matches."
     shown = distinct(case.findings)
     sure = tuple(finding for finding in shown if not finding.is_lead)
     leads = len(shown) - len(sure)

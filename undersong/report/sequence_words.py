@@ -8,10 +8,25 @@ from typing import Any
 
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
-from undersong.models import Case, Finding, SequenceReading
+from undersong.models import Case, Finding, SequenceReading, by_pattern
 from undersong.models.finding import OWN_RULE
 from undersong.models.waiting import ANSWER_THERE
 from undersong.report.sureness import is_unmeasured_reading, others_words, sure_words
+
+
+def looked_for_words(case: Case) -> str:
+    """``looked for 2 of 28 patterns``: the one statement of a report about rules. Rules of one pattern count once."""
+    patterns = by_pattern(case.outcomes)
+    ran = sum(each.status == "ran" for each in patterns)
+    by_rules = "by rules " if any_sequence_read(case) else ""
+    return f"{by_rules}looked for {ran:,} of {counted(len(patterns), 'pattern')}"
+
+
+def rules_words(case: Case) -> str:
+    """The same over a table of rules, of which several may look for one pattern."""
+    several = any(each.variant_of for each in case.outcomes)
+    once = "; a pattern that several rules look for (names in _by_indicators, _by_sums) is counted once"
+    return f"{looked_for_words(case).capitalize()}{once if several else ''}."
 
 
 def reading_options(parameters: Mapping[str, Any]) -> str:

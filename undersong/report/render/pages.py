@@ -24,6 +24,7 @@ from undersong.report import (
     headline,
     narrative,
     private_talk,
+    sequence_words,
     session_answer,
     view_model,
     work_view,
@@ -76,7 +77,8 @@ def environment() -> jinja2.Environment:
         private_talk.is_graded, private_talk.shown_mechanisms,
         commands.again_command, commands.verify_command,
         narrative.judge_words, narrative.kind_words, narrative.missed_words,
-        narrative.not_applicable_words, narrative.outcome_words, session_answer.session_answer, narrative.to_read_words,
+        narrative.not_applicable_words, narrative.outcome_words, sequence_words.looked_for_words,
+        sequence_words.rules_words, session_answer.session_answer, narrative.to_read_words,
         view_model.agreement_table, work_view.duration_words,
     )  # fmt: skip
     made.globals |= {function.__name__: function for function in functions}
