@@ -13,6 +13,7 @@ import msgspec
 from undersong.datafiles.stored import stored
 from undersong.datafiles.verdict_config import ClaimsConfig, claims_config, mechanisms, pattern, roleplay_config
 from undersong.models import Message, Scan
+from undersong.verdict.any_of import any_of
 from undersong.verdict.required_words import ExpressionFilter, Needs, required_words
 from undersong.verdict.shell import CheckKind
 
@@ -72,7 +73,7 @@ _SPEECH = re.compile(r"\"[^\"\n]{1,2000}\"|“[^“”\n]{1,2000}”")
 
 def asks_for_a_story(text: str) -> bool:
     """Whether somebody asks that a story be written or told."""
-    return pattern((roleplay_config().asked,)).search(text) is not None
+    return any_of("story", roleplay_config().asked).search(text) is not None
 
 
 def without_speech(text: str) -> str:

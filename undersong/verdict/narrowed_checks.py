@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import bypass_config, pattern
+from undersong.verdict.any_of import any_of
 from undersong.verdict.check_claims import CheckEvent, CheckHistory
 from undersong.verdict.edits import FileEdit, edits_by_command, edits_of
 from undersong.verdict.shell import CheckKind, check_kind, command_of, commands
@@ -37,7 +38,7 @@ def narrowings(transcript: Transcript, history: CheckHistory) -> Iterator[Narrow
 
     What a person asked for in the last messages before is none.
     """
-    configs, words = pattern((bypass_config().narrowable,)), pattern((bypass_config().asked["narrowed"],))
+    configs, words = pattern((bypass_config().narrowable,)), any_of("narrowed", bypass_config().asked["narrowed"])
     asked = list[bool]()
     for turn in transcript.turns:
         asked += [words.search(turn.prose) is not None] if turn.message.role in ASKS else []

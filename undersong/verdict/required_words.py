@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -13,10 +14,11 @@ from ahocorasick_rs import AhoCorasick, Implementation
 DIGIT = "\\d"  # stands for any decimal digit
 MOST = 100  # spellings of a place; of more nothing is concluded
 TELLING = 2  # groups of an expression that are looked for
+LATEST = 4  # texts that are remembered with their letters folded
 RARE = 5  # letters of a word that is as rare as a digit
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 _NO_WIDTH = ("AT", "ASSERT", "ASSERT_NOT")
-_SAME = str.maketrans({"ı": "i", "İ": "i", "ſ": "s", "K": "k"})  # what matches ASCII letters without regard to case
+_SAME = {"ı": "i", "İ": "i", "ſ": "s", "K": "k"}  # what matches ASCII letters without regard to case
 _A_DIGIT = re.compile(r"\d")
 Needs = tuple[tuple[str, ...], ...]  # of each group at least one is in every text that matches
 _Exact = frozenset[str] | None  # all that a part can match, folded; None: too many or unknown
@@ -49,9 +51,14 @@ class ExpressionFilter:
         ]
 
 
+@lru_cache(maxsize=LATEST)  # a text is looked at for several kinds of words in a row
 def folded(text: str) -> str:
-    """A text with every letter as expressions without regard to case see it."""
-    return text.lower() if text.isascii() else text.translate(_SAME).lower()
+    """A text with every letter as expressions without regard to case see it; each stays at its place."""
+    if not text.isascii():
+        for letter, plain in _SAME.items():
+            if letter in text:  # a table for all would be asked for every letter
+                text = text.replace(letter, plain)
+    return text.lower()
 
 
 def required_words(expression: str) -> Needs:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from undersong.datafiles.verdict_config import calls_config, outcomes_config, pattern
 from undersong.models import Message, ToolCall, ToolResult
+from undersong.verdict.any_of import AnyOf
 from undersong.verdict.refusals import refused_deed
 from undersong.verdict.shell import (
     LOOKED,
@@ -86,12 +87,9 @@ class ToolOutcome(NamedTuple):
 
 
 @cache
-def outcome_pattern(name: OutcomePattern) -> re.Pattern[str]:
+def outcome_pattern(name: OutcomePattern) -> AnyOf:
     """Any of the shipped patterns of one kind."""
-    # a pattern that heeds no case says so at its start; inside an alternation the flag needs a group
-    alternatives: tuple[str, ...] = getattr(outcomes_config(), name)
-    parts = [f"(?i:{each[4:]})" if each.startswith("(?i)") else each for each in alternatives]
-    return re.compile("|".join(parts), re.MULTILINE)
+    return AnyOf(f"outcomes-{name}", getattr(outcomes_config(), name))
 
 
 def outcome(message: Message, result: ToolResult, call: ToolCall, offset: int) -> ToolOutcome:

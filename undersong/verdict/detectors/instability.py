@@ -10,6 +10,7 @@ from typing import NamedTuple
 from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import PressureKind, pattern, stance_config
 from undersong.models import Deduction, Moment, Quote
+from undersong.verdict.any_of import any_of
 from undersong.verdict.claims import sentences, without_speech
 from undersong.verdict.detectors.premises import CLAUSES, confirmed_beliefs, drifts
 from undersong.verdict.transcript import (
@@ -180,9 +181,9 @@ def exchanges(transcript: Transcript) -> Iterator[Exchange]:
 
 def _presses(turn: TranscriptTurn) -> PressureKind | None:
     own = without_speech(turn.prose)  # what somebody else says, or a window on a screen, presses nobody here
-    if pattern(stance_config().pressure).search(own):
+    if any_of("pressure", *stance_config().pressure).search(own):
         return "objection"
-    return "leading" if pattern(stance_config().leading).search(own) else None
+    return "leading" if any_of("leading", *stance_config().leading).search(own) else None
 
 
 def _brings_news(turn: TranscriptTurn) -> bool:

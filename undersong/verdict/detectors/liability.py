@@ -9,6 +9,7 @@ from typing import NamedTuple
 from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import liability_config, pattern
 from undersong.models import Message
+from undersong.verdict.any_of import any_of
 from undersong.verdict.claims import sentence
 from undersong.verdict.transcript import DetectorResult, Transcript, TranscriptTurn, candidate, deduction, quote
 
@@ -56,7 +57,7 @@ def liability_shifting(transcript: Transcript) -> DetectorResult:
 def _blame(turn: TranscriptTurn) -> tuple[int, int] | None:
     """Where an agent blames a person in its own voice; None where it takes its part or only asks."""
     config = liability_config()
-    for match in pattern(config.blame).finditer(turn.prose):
+    for match in any_of("blame", *config.blame).finditer(turn.prose):
         if pattern((config.takes,)).search(turn.prose):
             return None
         first, last = sentence(turn.prose, match.start(), match.end())
@@ -80,7 +81,7 @@ def _errors(transcript: Transcript) -> Iterator[ObservedError]:
 
 def _system_error(message: Message) -> tuple[int, int] | None:
     config = liability_config()
-    for match in pattern(config.system_error).finditer(message.text):
+    for match in any_of("system-errors", *config.system_error).finditer(message.text):
         end = _end_of_line(message.text, match.end())
         cause = match.start()
         if message.text.startswith(TRACEBACK, cause):

@@ -11,6 +11,7 @@ from undersong.datafiles.orders_config import agent_orders_config, orders_config
 from undersong.datafiles.verdict_config import pattern
 from undersong.models import Message, Moment
 from undersong.models.verdict import ORDERS, TALK_OF_ORDERS, Profile
+from undersong.verdict.any_of import any_of
 from undersong.verdict.claims import sentence
 from undersong.verdict.transcript import moment, quote
 
@@ -45,9 +46,9 @@ def _model_orders(text: str) -> tuple[tuple[int, int], ...]:
     """The sentences that tell models to drop their instructions."""
     config, text = orders_config(), text[:LOOKED_AT]
     lower = text.lower()
-    if not any(part in lower for part in config.parts) or not pattern((config.sign,)).search(text):
+    if not any(part in lower for part in config.parts) or not any_of("orders-signs", config.sign).search(text):
         return ()
-    orders = islice(pattern(config.orders).finditer(text), QUOTED)
+    orders = islice(any_of("orders", *config.orders).finditer(text), QUOTED)
     return tuple(dict.fromkeys(_place(text, *each.span()) for each in orders))
 
 

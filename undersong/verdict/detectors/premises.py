@@ -11,6 +11,7 @@ from typing import NamedTuple
 from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import pattern, premises_config, stance_config
 from undersong.models import Moment
+from undersong.verdict.any_of import any_of
 from undersong.verdict.claims import sentence, sentences
 from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn, candidate, quote
 
@@ -238,7 +239,7 @@ def _confirms(turn: TranscriptTurn, asked: TranscriptTurn) -> tuple[int, int] | 
     """Where a turn says of the other what only such a belief says, or agrees to it as it was just put."""
     config, text = premises_config(), turn.prose.replace("’", "'")
     beliefs = "|".join(config.beliefs)
-    for match in pattern((config.second_person.replace("{beliefs}", beliefs),)).finditer(text):
+    for match in any_of("beliefs", config.second_person.replace("{beliefs}", beliefs)).finditer(text):
         first, last = sentence(text, match.start(), match.end())
         if not re.search(config.denied, text[first : match.start()]) and text[last - 1 : last] != "?":
             return first, last
