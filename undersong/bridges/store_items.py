@@ -13,7 +13,7 @@ from undersong.models import Case, Finding, LedgerClaim, Message, Record
 from undersong.models.verdict import AGAINST
 from undersong.patterns.catalog import all_rules, named
 from undersong.patterns.language.compile import PatternRule
-from undersong.report.claims_view import WORDS
+from undersong.report.claims_view import state_words
 from undersong.report.coverage import coverage_of
 from undersong.report.narrative import certainty_words
 from undersong.report.order import order_findings
@@ -68,7 +68,7 @@ def record_item(record: Record) -> Item:
 
 def claim_item(claim: LedgerClaim) -> Item:
     """A claim with its id and its state in words."""
-    return {"id": claim.claim_id, "state_in_words": WORDS[claim.state]} | record_item(claim)
+    return {"id": claim.claim_id, "state_in_words": state_words(claim)} | record_item(claim)
 
 
 def finding_item(finding: Finding) -> Item:

@@ -101,10 +101,10 @@ def fails(verdict: SessionVerdict) -> bool:
 
 
 def _against(verdict: SessionVerdict) -> list[LedgerClaim]:
-    """The claims that something or somebody speaks against."""
+    """The claims that something or somebody speaks against, and those that a weakened check backs."""
     from undersong.models.verdict import AGAINST
 
-    return [claim for claim in verdict.claims if claim.state in AGAINST]
+    return [claim for claim in verdict.claims if claim.state in AGAINST or claim.is_weakened]
 
 
 def _facts(sessions: Sequence[CheckedSession]) -> dict[str, Any]:
@@ -241,9 +241,9 @@ def _session_lines(session: CheckedSession, every: bool) -> Iterator[str]:
 
 
 def _claim_lines(claim: LedgerClaim) -> Iterator[str]:
-    from undersong.report.claims_view import WORDS, relation_words
+    from undersong.report.claims_view import relation_words, state_words
 
-    yield f"{WORDS[claim.state]}: {turn_at(claim.position)}: “{one_line(claim.sentence.text, SENTENCE)}”"
+    yield f"{state_words(claim)}: {turn_at(claim.position)}: “{one_line(claim.sentence.text, SENTENCE)}”"
     if evidence := _evidence(claim):
         yield f"  {relation_words(claim)}: {one_line(evidence, LINE)}"
 

@@ -188,6 +188,11 @@ class LedgerClaim(Record, frozen=True, kw_only=True):
     model: str = ""
 
     @property
+    def is_weakened(self) -> bool:
+        """Whether a check backs it that was made to ask for less, or to be silent, after it failed."""
+        return self.state == "backed" and self.reason.startswith(WEAKENED)
+
+    @property
     def claim_id(self) -> str:
         """A hash over conversation, message, kind, object and the place of the sentence."""
         key = ("claim", self.conversation, self.message_id, self.kind, self.object, self.sentence.start)

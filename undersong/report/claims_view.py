@@ -32,7 +32,7 @@ class ClaimView:
     @property
     def state(self) -> str:
         """The state in the words of the report."""
-        return WORDS[self.claim.state]
+        return state_words(self.claim)
 
     @property
     def against(self) -> str:
@@ -50,6 +50,11 @@ def claim_views(verdict: SessionVerdict, citations: Citations) -> tuple[ClaimVie
     )
 
 
+def state_words(claim: LedgerClaim) -> str:
+    """The state of a claim, which says so where the check behind it was weakened."""
+    return f"{WORDS[claim.state]}, by a check that was weakened" if claim.is_weakened else WORDS[claim.state]
+
+
 def relation_words(claim: LedgerClaim) -> str:
     """What the words beside a claim are to it; of what a person answers, whether they say it or paste it."""
     if claim.state == "disputed":
@@ -65,16 +70,19 @@ def against(verdict: SessionVerdict) -> int:
 
 
 def balance_words(sessions: Iterable[SessionVerdict]) -> str:
-    """``of 1,143 claims 1,020 backed, 96 never checked, 12 contradicted``; "" where nobody claims anything."""
-    return counts_words(balance([claim for session in sessions for claim in session.claims]))
+    """``of 1,143 claims 1,020 backed, 96 never checked, 12 contradicted``; "" where nobody claims anything.
 
-
-def counts_words(counts: dict[str, int]) -> str:
-    """The same from counts by state."""
+    Of the backed it says how many are so by a check that was weakened.
+    """
+    claims = [claim for session in sessions for claim in session.claims]
+    counts = balance(claims)
     total = sum(counts.values())
     if not total:
         return ""
-    parts = [f"{counts[state]:,} {WORDS[state]}" for state in IN_A_SENTENCE if counts.get(state)]
+    weakened = len({claim.copy_key for claim in claims if claim.is_weakened})
+    by = f" ({weakened:,} by a check that was weakened)" if weakened else ""
+    parts = [f"{counts[state]:,} {WORDS[state]}{by if state == 'backed' else ''}" for state in IN_A_SENTENCE
+             if counts.get(state)]  # fmt: skip
     return f"of {counted(total, 'claim')} {', '.join(parts)}"
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from undersong.core.text import counted
 from undersong.models import Bypass, Case, LedgerClaim, RepeatedFailure, SessionVerdict
 from undersong.models.verdict import AGAINST, BROKEN, DECISIVE, NARROWED, NARROWER, PART
-from undersong.report.claims_view import WORDS, balance_words, relation_words
+from undersong.report.claims_view import balance_words, relation_words, state_words
 from undersong.routing.budget import clopper_pearson
 
 CLAIMS = 12  # claims to look at that the page lists; claims.jsonl holds all
@@ -46,7 +46,7 @@ class ClaimToCheck:
     @property
     def state(self) -> str:
         """The state in words."""
-        return WORDS[self.claim.state]
+        return state_words(self.claim)
 
     @property
     def heading(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from undersong.models import Lead, LedgerClaim, Message, Review, ReviewKind, ReviewStanding, decisions_of
-from undersong.report.claims_view import WORDS
+from undersong.report.claims_view import WORDS, state_words
 from undersong.report.opening_phrases import name_of
 from undersong.serve.library import Library
 from undersong.serve.marking import MarkedRun, Span, beginning, marked
@@ -69,7 +69,7 @@ def _others(compared_with: float | None) -> str:
 
 
 def _claim_words(claim: LedgerClaim) -> tuple[str, str, tuple[str, ...]]:
-    facts = [f"A claim of the kind “{claim.kind}”, {WORDS[claim.state]}."]
+    facts = [f"A claim of the kind “{claim.kind}”, {state_words(claim)}."]
     facts += [f"The check: {claim.check}"] if claim.check else []
     facts += [f"Before it answered, it wrote: {claim.thought}"] if claim.thought else []
     return f"“{claim.sentence.text}”", f"Is the claim {WORDS[claim.state]}?", tuple(facts)

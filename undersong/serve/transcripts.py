@@ -19,7 +19,7 @@ from undersong.models import (
     applicable_scores,
 )
 from undersong.models.scan import COUNTED
-from undersong.report.claims_view import WORDS
+from undersong.report.claims_view import state_words
 from undersong.report.escape import own_name
 from undersong.report.narrative import moment_label
 from undersong.serve.library import Library
@@ -152,7 +152,7 @@ def _marks(
             if quote.message_id in here:
                 marks[quote.message_id][0].append(Span(quote.start, quote.end, "quote", f"evidence: {finding.title}"))
     for claim in claims:
-        title = f"claim: {WORDS[claim.state]}"
+        title = f"claim: {state_words(claim)}"
         quote = claim.sentence
         marks[quote.message_id][0].append(Span(quote.start, quote.end, f"claim {claim.state}", title))
         style = CLAIM_STYLES.get(claim.state, "low")

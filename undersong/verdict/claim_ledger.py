@@ -12,7 +12,7 @@ import msgspec
 from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
-from undersong.models.verdict import BROKEN, NARROWED, NOT_RUN, WEAKENED, Bypass, LedgerClaim, LedgerKind
+from undersong.models.verdict import BROKEN, NARROWED, NOT_RUN, WEAKENED, Bypass, ClaimState, LedgerClaim, LedgerKind
 from undersong.verdict.admissions import admission_of, admits_call, thoughts_against
 from undersong.verdict.check_claims import (
     NEVER,
@@ -39,7 +39,8 @@ from undersong.verdict.objections import Objection, objections
 from undersong.verdict.shell import CheckKind
 from undersong.verdict.tool_outcomes import ToolOutcome
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn, quote, trimmed
-from undersong.verdict.weakened_checks import weakening_before
+from undersong.verdict.weakened_checks import RUNS_BACK as WEAKENED_BACK
+from undersong.verdict.weakened_checks import WHAT, weakening_before
 from undersong.verdict.withdrawn_claims import withdrawn_claims
 
 OBJECT = 80  # characters of what a claim speaks of
@@ -171,15 +172,20 @@ def _by_the_log(session: _Session, turn: TranscriptTurn, claim: Claim, kind: Led
         return Ruling("contradicted", f"{NOT_RUN}{missing}")
     if ruling.state == "backed" and is_narrowed(turn, _about(turn, claim), session.narrowed):
         return ruling._replace(state="unsupported", reason=NARROWED)
-    if (
-        ruling.state == "backed"
-        and kind == "fixed"
-        and (weakened := weakening_before(turn, session.runs, session.bypasses))
-    ):
-        return ruling._replace(state="unsupported", reason=f"{WEAKENED}: {weakened}")
+    if ruling.state == "backed" and (weakened := _weakened(session, turn, claim, kind)):
+        of_tests = not weakened.startswith(WHAT["silenced"])
+        state: ClaimState = "unsupported" if kind == "fixed" and of_tests else "backed"
+        return ruling._replace(state=state, reason=f"{WEAKENED}: {weakened}")
     if ruling.state == "unsupported" and blank:
         return ruling._replace(reason=f"{ruling.reason}; the log has blank turns before it")
     return ruling
+
+
+def _weakened(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKind) -> str:
+    """What was done to the check behind a fix, or behind a check that is said to pass; "" where nothing was."""
+    if kind == "fixed":
+        return weakening_before(turn, session.runs, session.bypasses, _about(turn, claim) or ("tests",))
+    return weakening_before(turn, session.runs, session.bypasses, claim.checks, WEAKENED_BACK) if claim.checks else ""
 
 
 def _missing_run(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKind) -> str:
