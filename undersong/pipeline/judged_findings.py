@@ -20,8 +20,9 @@ from undersong.patterns.significance.confidence import (
     BY_PROFILE,
     Prevalence,
     as_of_own_rule,
-    as_of_unmeasured_reader,
-    doubted,
+    as_of_reader,
+    doubted_by,
+    named_by,
     own_rules,
     prevalence_of,
     reading_confidence,
@@ -63,12 +64,13 @@ def with_readings(
     ]
     share_of = prevalence_of(prevalence, rows)
     by_reading = [
-        as_of_unmeasured_reader(
+        as_of_reader(
             msgspec.structs.replace(
                 each,
                 confidence=reading_confidence(each, share),
                 measures=each.measures | {"prevalence": share},
-            )
+            ),
+            each.judges,
         )
         for each in named
         if (share := share_of(each.agent))
@@ -80,10 +82,16 @@ def with_readings(
         for name in reading.message_conversations:
             states.setdefault((reading.agent, name), set()).add(reading.state)
     whole = {place for place, own in states.items() if own == {"scored"}}
+    judges = {each.judge for each in readings}
     asked = {rule.id for rule in rules if rule.file.reading is not None}
     joined = (
         *(
-            _linked(each, read, whole - failed_places(readings, each.pattern) if each.pattern in asked else frozenset())
+            _linked(
+                each,
+                read,
+                whole - failed_places(readings, each.pattern) if each.pattern in asked else frozenset(),
+                judges,
+            )
             for each in findings
         ),
         *(each for each in by_reading if (each.agent, each.pattern) not in matched),
@@ -106,18 +114,21 @@ def failed_places(readings: Iterable[SequenceReading], pattern: str) -> frozense
     return frozenset((each.agent, name) for each in failed for name in each.message_conversations)
 
 
-def _linked(finding: Finding, read: Mapping[tuple[str, str], Finding], whole: Collection[tuple[str, str]]) -> Finding:
-    """``whole`` are the sequences of which every window was read with this shape in mind."""
+def _linked(
+    finding: Finding,
+    read: Mapping[tuple[str, str], Finding],
+    whole: Collection[tuple[str, str]],
+    judges: Collection[str],
+) -> Finding:
+    """``whole`` are the sequences of which every window was read with this shape in mind, by these judges."""
     named = read.get((finding.agent, finding.pattern))
     if (
         named is None
         and finding.conversations
         and all((finding.agent, name) in whole for name in finding.conversations)
     ):
-        return msgspec.structs.replace(finding, confidence=doubted(finding.confidence))
-    if named is None:
-        return finding
-    return msgspec.structs.replace(finding, reading=named.reading, confidence=named.confidence)
+        return doubted_by(finding, judges)
+    return finding if named is None else named_by(finding, named)
 
 
 def prevalence_by_profile(
@@ -133,7 +144,9 @@ def prevalence_parameters(
     """What a case records of the prevalence: the one given, else the default of each profile, and each share that the
     confidence of a finding assumes, with the number of its speakers."""
     share_of = prevalence_of(prevalence, rows)
-    shares = Counter(share_of(agent) for agent in {each.agent for each in findings if each.confidence is not None})
+    shares = Counter(
+        share_of(agent) for agent in {each.agent for each in findings if each.confidence_or_presumed is not None}
+    )
     assumed = {f"{share:g}": count for share, count in sorted(shares.items())}
     facts: dict[str, Any] = {"prevalence": given_share, ASSUMED_PREVALENCE: assumed}
     return facts if given_share else facts | {USUAL_PREVALENCE: dict(BY_PROFILE)}

@@ -46,6 +46,7 @@ class ResultRecord(TypedDict):
     end: str | None
     points: int | None
     confidence: float | None
+    presumed_confidence: float | None
     status: FindingStatus | None
     reading: str | None
     strength: float | None
