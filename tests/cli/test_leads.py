@@ -95,6 +95,12 @@ def test_what_is_decided_comes_last_and_says_so(undersong: Undersong, export: st
     assert swept.code == 1
     assert "Leads over all 100 messages of the store, no accusation and no finding:\n1. " in swept.out
     assert "   Decided: rejected." in swept.out
+    ranked = undersong("leads", "talk.db")
+    assert ranked.out.partition("Named above")[0] == swept.out.partition("finding:\n")[2].partition("Named above")[0]
+    every = [json.loads(line)["id"] for line in undersong("leads", "talk.db", "--json", "--all").out.splitlines()]
+    assert every == [lead["id"] for lead in stored()]
+    assert undersong("leads", "talk.db", "--judge", "nobody").code == 2
+    assert undersong("leads", "talk.db", "--group-by", "author").code == 2
     with open_store("talk.db", read_only=True) as store:  # the same order and scores as an audit of all of it has
         scores = [(lead.id, lead.score) for lead in ordered_leads(store)]
     assert scores == [(lead["id"], lead["score"]) for lead in stored()]

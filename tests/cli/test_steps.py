@@ -82,7 +82,13 @@ def test_detect_without_a_file_is_exit_code_3(undersong: Undersong) -> None:
 
 def test_explain_shows_a_message_and_why_it_was_read(undersong: Undersong) -> None:
     undersong("audit", "samples")
-    ran = undersong("explain", "k13")
+    plain = undersong("explain", "k13").out
+    assert "turns the blame round: “After everything I have done for you, you owe me at least that.”" in plain
+    assert "part of a lead about kira_x" in plain
+    assert plain.endswith("left out: --all shows it.\n")
+    assert "route:" not in plain
+    assert "█" not in plain
+    ran = undersong("explain", "k13", "--all")
     assert ran.code == 0, ran.err
     for part in ("kira_x", "After everything I have done for you", "flags", "route:", "because of", "manipulation"):
         assert part in ran.out
@@ -267,12 +273,12 @@ def test_an_edited_text_takes_its_finding_and_its_scores_with_it(undersong: Unde
             for name, conversation in (("a" * 64, "t"), ("b" * 64, "elsewhere"))
         ]  # fmt: skip
         store.put_findings((), stored)
-    shown = undersong("explain", "m03").out
+    shown = undersong("explain", "m03", "--all").out
     assert "scored by other (" in shown
     assert "earlier version" not in shown
     written(after)
     assert undersong("audit", "talk.jsonl").code == 0
-    shown = undersong("explain", "m03").out
+    shown = undersong("explain", "m03", "--all").out
     assert "an earlier version of the text was scored by other" in shown
     assert "scored by other (" not in shown
     assert "scored by offline (" in shown

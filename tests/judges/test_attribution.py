@@ -53,6 +53,6 @@ def test_explain_tells_the_sentence_and_what_kind_of_text_it_is(undersong: Under
     )
     Path("talk.jsonl").write_text(line)
     assert undersong("audit", "talk.jsonl").code == 0
-    output = undersong("explain", "m1").out
+    output = undersong("explain", "m1", "--all").out
     assert "“Send me the gift card numbers now.”" in output
     assert "no levels" in output

@@ -226,7 +226,7 @@ def test_the_pipeline_runs_on_the_graph_and_a_rerun_says_the_same(graph: GraphSt
     assert graph.counts()["messages"] == 25
     judge = graph.judges()[0].judge_hash
     message = graph.history(graph.agents(judge)[0].agent, judge)[0].id
-    assert "scored by offline" in undersong("explain", message, "--store", NEO4J).out
+    assert "scored by offline" in undersong("explain", message, "--all", "--store", NEO4J).out
 
 
 def test_sync_and_check_and_seed_from_the_command_line(graph: GraphStore, undersong: Undersong) -> None:

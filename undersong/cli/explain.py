@@ -17,6 +17,7 @@ from undersong.cli.explain_names import (
     the_message,
     whole_id,
 )
+from undersong.cli.explain_words import in_words
 from undersong.cli.help import examples
 from undersong.cli.options import DEFAULT_STORE, echo, existing_store
 from undersong.core.sanitize import one_line
@@ -24,6 +25,7 @@ from undersong.core.text import counted, plain_name, text_hash, turn_at
 from undersong.errors import UsageError
 from undersong.models import NEGATIVE_TRAITS, Evaluation, Message
 from undersong.models.verdict import REQUEST
+from undersong.report.escape import own_name
 from undersong.report.message_times import LOCAL
 from undersong.report.narrative import certainty_words, outcome_words
 
@@ -32,14 +34,17 @@ if TYPE_CHECKING:
     from undersong.report.finding_view import RuleWords
     from undersong.stores.protocol import Store
 
-SCORES_LEFT_OUT = "Signals, route and scores, which say little of work, are left out: --scores shows them."
+SCORES_LEFT_OUT = "What the program counted (hits, signals, route, scores) is left out: --all shows it."
 MANIFEST = "manifest.json"  # a folder that holds it is that of a report
 
 
 @click.command(
     "explain",
     **examples(
-        ("undersong explain turn-05 --store undersong-report.db", "all that led to a message's scores"),
+        (
+            "undersong explain turn-05 --store undersong-report.db",
+            "what is in a message; --all: what its scores rest on",
+        ),
         ("undersong explain Mark", "a speaker: messages, findings, and what a lead rests on"),
         ("undersong explain 316 --in CONVERSATION", "the message at turn 316"),
         ("undersong explain 9a5d --out undersong-report", "the beginning of an id; the report as the audit named it"),
@@ -55,9 +60,9 @@ MANIFEST = "manifest.json"  # a folder that holds it is that of a report
     help="The store of the audit, or the folder of its report.",
 )
 @click.option("--in", "home", metavar="CONVERSATION", help="Only in this conversation, where several have the ID.")
-@click.option("--scores", is_flag=True, help="Also signals, route and scores of a message about work.")
+@click.option("--all", "--scores", "scores", is_flag=True, help="Also hits, signals, route and scores of a message.")
 def command(name: str, store: str, home: str | None, scores: bool) -> None:
-    """Explain a message, a finding, a lead or a speaker.
+    """Explain a message, a finding, a lead or a speaker, in words; --all adds what was counted of a message.
 
     A turn is a message: "turn 8" is the eighth of its conversation, answers of tools counted. Of a claim about work,
     or a way round a check, it shows the check with its output, the edits and the claim in their order, and the command
@@ -68,21 +73,22 @@ def command(name: str, store: str, home: str | None, scores: bool) -> None:
     """
     address = beside_report(store)
     with existing_store(address) as opened_store:
-        echo(_asked(opened_store, name, home, _leads_beside(address), scores))
+        leads = _leads_beside(address) or _leads_in(opened_store)
+        echo(_asked(opened_store, name, home, leads, scores))
 
 
 def _asked(store: Store, name: str, home: str | None, leads: Sequence[Lead], scores: bool) -> Iterator[str]:
     """The lines about whatever is meant; raises UsageError where that is nothing, or several."""
     whole = whole_id(store, name, home)
     if whole is not None:
-        return explanation(store, *whole, scores=scores)
+        return explanation(store, *whole, leads=leads, scores=scores)
     about, meant = leads_about(leads, name), meanings(store, name, home)
     if meant.speakers:
         return speaker_lines(store, meant.speakers, about)
     if by_id := leads_of_id(leads, name) or about:
         return _each_lead(by_id, leads)
     if meant.messages:
-        return explanation(store, *the_message(name, meant.messages), scores=scores)
+        return explanation(store, *the_message(name, meant.messages), leads=leads, scores=scores)
     raise _unknown(name)
 
 
@@ -112,10 +118,17 @@ def _leads_beside(address: str) -> Sequence[Lead]:
         return ()
 
 
-def explanation(store: Store, name: str, home: str | None = None, *, scores: bool = False) -> Iterator[str]:
+def _leads_in(store: Store) -> Sequence[Lead]:
+    """The leads that a store holds, where it keeps some."""
+    return tuple(store.leads()) if store.keeps_reviews else ()
+
+
+def explanation(
+    store: Store, name: str, home: str | None = None, *, leads: Sequence[Lead] = (), scores: bool = False
+) -> Iterator[str]:
     """The lines about a message, or about a finding by the beginning of its id; raises UsageError for neither.
 
-    ``home``: only in this conversation. ``scores``: also what words and signals give of a message about work.
+    ``home``: only in this conversation. ``leads`` are those that may rest on it. ``scores``: also what was counted.
     """
     findings = [finding for finding in store.findings() if finding.finding_id.startswith(name)]
     conversations = tuple(one for one in store.find_message(name) if home in (None, one))
@@ -123,7 +136,7 @@ def explanation(store: Store, name: str, home: str | None = None, *, scores: boo
         what = f"{len(findings)} findings begin with '{name}'" if findings else f"no message or finding '{name}'"
         raise UsageError(what, remedy="ids are in findings.jsonl, leads.jsonl and evaluations.jsonl")
     for conversation in conversations:
-        yield from _message_lines(store, conversation, name, scores)
+        yield from _message_lines(store, conversation, name, leads, scores)
     if not conversations:
         yield from _finding_lines(store, findings[0])
 
@@ -139,7 +152,9 @@ def beside_report(store: str) -> str:
     return str(beside) if usual and (here / MANIFEST).exists() and beside.exists() else store
 
 
-def _message_lines(store: Store, conversation_id: str, message_id: str, scores: bool) -> Iterator[str]:
+def _message_lines(
+    store: Store, conversation_id: str, message_id: str, leads: Sequence[Lead], scores: bool
+) -> Iterator[str]:
     from undersong.cli.explain_work import work_lines
     from undersong.pipeline.session_check import verdict_of
 
@@ -151,20 +166,21 @@ def _message_lines(store: Store, conversation_id: str, message_id: str, scores: 
     verdict = verdict_of(conversation, scans, thread)
     work = list(work_lines(conversation, verdict, message_id))
     yield from work
-    if work and not scores:
+    yield from _request_lines(verdict, message_id)
+    now, earlier = _evaluations(store, message)
+    if not work:
+        yield from in_words(store, message, scans[place], verdict, leads, now)
+    if not scores:
         yield SCORES_LEFT_OUT
         return
-    yield from _request_lines(verdict, message_id)
     yield from _scan_lines(scans[place], message)
     for signal in thread.signals:
         if message_id in signal.message_ids:
             yield f"  thread signal: {signal.kind}{f' on {signal.trait}' if signal.trait else ''}"
     yield from _route_lines(routes[place]) if routes else ("not routed yet",)
-    now, earlier = _evaluations(store, message)
     for evaluation in now:
         yield from _evaluation_lines(evaluation)
         yield from why_lines(evaluation, message, sorted(NEGATIVE_TRAITS))
-        yield from _reading_lines(evaluation)
     yield from (f"an earlier version of the text was scored by {each.judge}" for each in earlier)
 
 
@@ -175,12 +191,12 @@ def _evaluations(store: Store, message: Message) -> tuple[list[Evaluation], list
 
 
 def _header(message: Message, source_format: str) -> Iterator[str]:
-    aim = f" to {message.target}" if message.target else ""
+    aim = f" to {plain_name(own_name(message.target, message.conversation))}" if message.target else ""
     yield f"{message.id} in {message.conversation}, {turn_at(message.position)}"
     time = "no time" if message.time is None else message.time.isoformat()
     if source_format == LOCAL:
         time = time.removesuffix("+00:00").replace("T", " ")
-    yield f"{message.agent}{aim}, {time}, {message.source_ref or ''}"
+    yield f"{plain_name(own_name(message.agent, message.conversation))}{aim}, {time}, {message.source_ref or ''}"
     yield from ("  | " + line for line in message.text.splitlines())
 
 
@@ -226,16 +242,6 @@ def _evaluation_lines(evaluation: Evaluation) -> Iterator[str]:
 
 def _bar(trait: str, score: float) -> str:
     return f"  {trait:<13} {score:.3f} {'█' * round(score * 20)}"
-
-
-def _reading_lines(evaluation: Evaluation) -> Iterator[str]:
-    """What an LLM judge quoted, and its short reasons for negative marks."""
-    if evaluation.reading is None:
-        return
-    for seen in (*(evaluation.indicators or ()), *evaluation.reading.mechanisms):
-        yield f"  {seen.id}: “{one_line(seen.quote or '', QUOTED)}”"
-    for trait, reason in evaluation.reading.reasons.items():
-        yield f"  {trait}, in the judge's words: {one_line(reason, QUOTED)}"
 
 
 def _stage_scores(store: Store, message: Message, rule: RuleWords, stage: str) -> Iterator[str]:

@@ -13,15 +13,26 @@ import msgspec
 
 from undersong.cli.grouping import group_option, groups
 from undersong.cli.help import examples
-from undersong.cli.options import echo, exit_code, map_option, nothing_read, options_again, show_problems
+from undersong.cli.options import (
+    echo,
+    existing_store,
+    exit_code,
+    map_option,
+    nothing_read,
+    options_again,
+    show_problems,
+)
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.errors import InputError, NothingReadError, UsageError
+from undersong.stores.addresses import without_password
 
 if TYPE_CHECKING:
     from undersong.models import Lead
     from undersong.report.groups import GroupShare
+    from undersong.stores.protocol import JudgeEntry, Store
 
+SQLITE = b"SQLite format 3\x00"  # how such a file begins
 QUOTED = 200  # characters of a quote
 OPAQUE = re.compile(r"(?i)[0-9a-f]{4,}(?:-?[0-9a-f]+)*|\d+")  # an id that says nothing to a person
 TOO_FEW = "who wrote fewer than three messages was not"  # see undersong/data/rules/leads.yaml
@@ -32,28 +43,32 @@ TOO_FEW = "who wrote fewer than three messages was not"  # see undersong/data/ru
     **examples(
         ("undersong leads undersong-report", "where to look first in a report"),
         ("undersong leads logs/", "the same without a report"),
+        ("undersong leads undersong-report.db", "over all that a store holds"),
     ),
 )
-@click.argument("path", metavar="REPORT|PATH", type=click.Path(path_type=Path))
+@click.argument("address", metavar="REPORT|PATH|STORE")
 @click.option("--from", "source_format", metavar="FORMAT", help="Input format; see `undersong formats`.")
 @map_option
 @group_option
+@click.option("--judge", metavar="NAME", help="Of a store: whose rows count, by name or the start of a hash.")
 @click.option("--json", "as_json", is_flag=True, help="Print every lead above the cut, or group, as one JSON line.")
 @click.option("--all", "with_all", is_flag=True, help="With --json, the leads below the cut, too.")
 def command(
-    path: Path,
+    address: str,
     source_format: str | None,
     fields: dict[str, str] | None,
     group_by: str | None,
+    judge: str | None,
     as_json: bool,
     with_all: bool,
 ) -> None:
     """Print the agents to look at first, at most ten, each with what was counted and its strongest sentence.
 
     REPORT is the folder of a report; PATH is an export file or a folder, which is audited with the offline judge and
-    leaves nothing behind. A lead says where to look; it accuses nobody. --json prints those above the cut, best
-    first; with --all all agents with three messages or more, of which most are below it and nothing is said but
-    figures. Of coding sessions nobody is named for how they write: see `undersong claims`.
+    leaves nothing behind; STORE is the SQLite file or the address (postgresql://...) of a store, all of whose agents
+    are ranked as by `undersong sweep`, and nothing is written. A lead says where to look; it accuses nobody. --json
+    prints those above the cut, best first; with --all all agents with three messages or more, of which most are below
+    it and nothing is said but figures. Of coding sessions nobody is named for how they write: see `undersong claims`.
 
     Exit codes: 0 done, whoever is named; 2 wrong use; 3 an input could not be read; 4 the report or store failed.
     """
@@ -63,17 +78,24 @@ def command(
 
     if with_all and not as_json:
         raise UsageError("it is for --json alone", where="--all", remedy="name --json, too")
-    is_report = (path / NAME).is_file()
-    if is_report and group_by:
-        what = "a report has not every message of its input"
+    path, is_of_store = Path(address), is_store(address)
+    is_report = not is_of_store and (path / NAME).is_file()
+    if (is_report or is_of_store) and group_by:
+        what = f"a {'report' if is_report else 'store'} has not every message of its input"
         raise UsageError(what, where="--group-by", remedy="name the export file or folder itself")
-    ranked = _stored(path) if is_report else _audited(path, source_format, fields, group_by)
+    if judge and not is_of_store:
+        raise UsageError("it is for a store alone", where="--judge", remedy="leave it out, or name a store")
+    if is_of_store:
+        ranked = _of_store(address, judge)
+    else:
+        ranked = _stored(path) if is_report else _audited(path, source_format, fields, group_by)
     if as_json:
         leads = [lead for lead in ranked.leads if lead.above_cut or with_all]
         echo(msgspec.json.encode(each).decode() for each in (ranked.shares if group_by else leads))
     else:
-        own = options_again(click.get_current_context(), ("source_format", "fields"))
-        command = f"`undersong leads {shlex.quote(str(path))}{own} --json --all` prints all"
+        own = options_again(click.get_current_context(), ("source_format", "fields", "judge"))
+        shown = shlex.quote(without_password(address))
+        command = f"`undersong leads {shown}{own} --json --all` prints all"
         rest = f"{path / LEADS} has all" if is_report else command
         echo(
             _work_lines(ranked, path, rest, is_report)
@@ -82,6 +104,44 @@ def command(
         )
         echo(group_lines(ranked.shares, group_by) if group_by else ())
     raise SystemExit(ranked.code)
+
+
+def is_store(address: str) -> bool:
+    """Whether it is the address of a store, or an SQLite file."""
+    if "://" in address:
+        return True
+    path = Path(address)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(SQLITE)) == SQLITE
+
+
+def _of_store(address: str, judge: str | None) -> RankedAgents:
+    """The leads over all that a store holds; raises UsageError where it has no scores, or those of several judges."""
+    from undersong.patterns.leads import shown_leads
+    from undersong.pipeline.history_sweep import chosen_judge
+
+    with existing_store(address) as store:
+        leads = leads_in_store(store, chosen_judge(store, judge))
+        names = {lead.conversation for lead in shown_leads(leads) if lead.conversation}
+        titles = {name: store.conversation(name)[0].title for name in names if store.length(name)}
+    return RankedAgents(leads, titles=titles)
+
+
+def leads_in_store(store: Store, judge: JudgeEntry, *, and_put: bool = False) -> Sequence[Lead]:
+    """The leads over all that the store has by this judge; () where it keeps none, or has too many rows.
+
+    ``and_put``: they take the place of those in the store.
+    """
+    from undersong.pipeline.history_leads import MOST, history_leads, leads_of_talk, leads_over
+
+    if not store.keeps_reviews:
+        return ()
+    if judge.rows > MOST:
+        click.echo(f"leads not ranked: {judge.rows:,} rows are more than the {MOST:,} that are compared", err=True)
+        return ()
+    return leads_of_talk(store, (history_leads if and_put else leads_over)(store, judge.judge_hash))
 
 
 class _SessionProfile(msgspec.Struct):

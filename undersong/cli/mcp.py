@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -44,7 +45,7 @@ def command(store: str, port: int | None, allowed: tuple[Path, ...], reviewer: s
     from undersong.bridges.mcp_server import HOST, Served, mcp_server, serve
 
     check_existing(store)
-    server = mcp_server(Served(store, allowed, reviewer), explanation)
+    server = mcp_server(Served(store, allowed, reviewer), partial(explanation, scores=True))
     if port is not None:
         click.echo(f"serving {without_password(store)} at http://{HOST}:{port}/mcp", err=True)
     serve(server, port)

@@ -98,6 +98,7 @@ def command(
     Without any key all agents of the store are ranked, too, by the scores that are there: those to look at first are
     printed each time, what somebody decided on last, and are what `undersong serve` and `undersong review` list.
     """
+    from undersong.cli.leads import leads_in_store
     from undersong.cli.summary import outcome_lines
     from undersong.patterns.catalog import all_rules, load_rules
     from undersong.pipeline.finding_reader import FindingReader, stored_texts
@@ -116,7 +117,7 @@ def command(
             texts = stored_texts(opened_store)
             reads = FindingReader(reading_judge, texts, rules, prevalence) if reading_judge else None
             done = sweep(opened_store, rules, entry.judge_hash, reader=reads, **chosen)
-        ranked = _ranked(opened_store, entry) if with_leads else ()
+        ranked = leads_in_store(opened_store, entry, and_put=True) if with_leads else ()
     faint = [finding for finding in done.new_findings if is_faint(finding)]
     for finding in done.new_findings:
         if as_json or finding not in faint:
@@ -143,18 +144,6 @@ def command(
     if fail_on == LEAD:
         raise SystemExit(failed or int(any(lead.above_cut and is_open(lead) for lead in ranked)))
     raise SystemExit(failed or failing(done.new_findings, fail_on, fail_confidence))
-
-
-def _ranked(store: Store, judge: JudgeEntry) -> Sequence[Lead]:
-    """The leads over all that the store has; () where it keeps none, or has too many rows."""
-    from undersong.pipeline.history_leads import MOST, history_leads, leads_of_talk
-
-    if not store.keeps_reviews:
-        return ()
-    if judge.rows > MOST:
-        click.echo(f"leads not ranked: {judge.rows:,} rows are more than the {MOST:,} that are compared", err=True)
-        return ()
-    return leads_of_talk(store, history_leads(store, judge.judge_hash))
 
 
 def _show_leads(leads: Sequence[Lead], judge: JudgeEntry, store: str, *, as_json: bool) -> None:

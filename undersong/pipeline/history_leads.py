@@ -18,7 +18,14 @@ MOST = 500_000  # rows that are ranked together; each takes some four kilobytes 
 
 
 def history_leads(store: Store, judge_hash: str) -> tuple[Lead, ...]:
-    """Rank the agents of a store by the rows of one judge, and store the leads in place of all that are there.
+    """Rank the agents of a store (``leads_over``), and store the leads in place of all that are there."""
+    leads = leads_over(store, judge_hash)
+    store.put_leads(_conversations(store), leads)
+    return leads
+
+
+def leads_over(store: Store, judge_hash: str) -> tuple[Lead, ...]:
+    """The agents of a store ranked by the rows of one judge; nothing is stored.
 
     They are weighed as in an audit, with the other agents of the store beside each. The leads from exact words are
     those that audits and monitors stored, since they depend on one conversation alone. Quotes are of the messages that
@@ -31,9 +38,7 @@ def history_leads(store: Store, judge_hash: str) -> tuple[Lead, ...]:
     names = {name for row in rows for name in row.signals} - stance_signals()
     counted = leads_of(rows, store.findings(), null_bands_of(rows, names))
     texts = _StoredTexts(store)
-    leads = quoted_leads(ranked_leads([*exact, *counted]), rows, texts, tuple(store.reviews()))
-    store.put_leads(_conversations(store), leads)
-    return leads
+    return quoted_leads(ranked_leads([*exact, *counted]), rows, texts, tuple(store.reviews()))
 
 
 def leads_of_talk(store: Store, leads: Iterable[Lead]) -> tuple[Lead, ...]:
