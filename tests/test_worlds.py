@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,8 +15,8 @@ import pytest
 
 from bench.worlds.acting import SHAPES, STRENGTHS, aims, played
 from bench.worlds.build import build_world
-from bench.worlds.people import Moods, Person
-from bench.worlds.pool import NEGATIVE, TRAITS, load_vectors, worst
+from bench.worlds.people import Moods, Person, conversation
+from bench.worlds.pool import NEGATIVE, TRAITS, ScorePool, load_vectors, worst
 from bench.worlds.reading import judged
 
 ROOT = Path(__file__).parents[1]
@@ -72,6 +73,13 @@ def test_worlds_without_plants_keep_their_look_alikes(tmp_path):
     assert [bool(world["truth"]) for world in truth] == [True, False, False]
     assert all(world["hard_negatives"] for world in truth)
     assert counts["plants"] == len(truth[0]["truth"])
+
+
+def test_talkative_people_write_several_times_as_much_in_the_same_days():
+    pool, start = ScorePool(invented_vectors(60), 0.25), datetime(2026, 3, 1)
+    usual, more = (conversation(np.random.default_rng(8), pool, "t", start, times) for times in (1, 4))
+    assert 4 * len(usual.messages) <= len(more.messages) < 4 * len(usual.messages) + 4
+    assert (usual.people, usual.days) == (more.people, more.days)
 
 
 def test_rows_have_the_fields_of_the_planted_sets(worlds):

@@ -55,17 +55,20 @@ def victim(rng: np.random.Generator, person: Person) -> str:
     return picked(rng, {name: weight**0.5 for name, weight in person.favours.items()})
 
 
-def build_world(seed: int, number: int, vectors: Marks, share: float, planted: bool = True) -> tuple[World, World]:
+def build_world(
+    seed: int, number: int, vectors: Marks, share: float, planted: bool = True, talkative: float = 1.0
+) -> tuple[World, World]:
     """A blind world and its truth, the same for the same arguments.
 
-    ``vectors``: real score vectors, shape (n, 12); ``share``: of messages that are read, in (0, 1). The truth's list of
-    ambiguous patterns is always empty: what matches by chance is a false alarm.
+    ``vectors``: real score vectors, shape (n, 12); ``share``: of messages that are read, in (0, 1); ``talkative``: how
+    many times as much people write in the same days, so that more of them are busy. The truth's list of ambiguous
+    patterns is always empty: what matches by chance is a false alarm.
     """
     rng = np.random.default_rng([seed, number, int(planted)])
     step = 0.25 if rng.random() < QUARTERS else 0.05
     pool = ScorePool(vectors, step)
     begins = [EPOCH + timedelta(days=float(rng.uniform(0, 6))) for _ in range(rng.integers(ROOMS[0], ROOMS[1] + 1))]
-    rooms = [conversation(rng, pool, f"t{place}x", begin) for place, begin in enumerate(begins)]
+    rooms = [conversation(rng, pool, f"t{place}x", begin, talkative) for place, begin in enumerate(begins)]
     plans = PLANTED[0] + (PLANTED[1] - PLANTED[0]) * (number * GOLDEN % 1) if planted else 0.0
     cast_list = cast(rng, rooms, plans)
     for place, part in cast_list:

@@ -131,10 +131,12 @@ def speaker(rng: np.random.Generator, people: dict[str, Person], last: RoughMess
     return author.name, picked(rng, author.favours) if rng.random() < author.directed else None
 
 
-def conversation(rng: np.random.Generator, pool: ScorePool, prefix: str, start: datetime) -> Room:
-    """A room without any plant: 60 to 250 messages over 4 to 28 days, in bursts."""
+def conversation(
+    rng: np.random.Generator, pool: ScorePool, prefix: str, start: datetime, talkative: float = 1.0
+) -> Room:
+    """A room without any plant: 60 to 250 messages, times ``talkative``, over 4 to 28 days, in bursts."""
     people, moods, threads = gathering(rng), Moods(rng), Threads(rng, prefix)
-    count, days = int(np.clip(rng.lognormal(4.9, 0.5), 60, 250)), float(rng.uniform(4, 28))
+    count, days = int(np.clip(rng.lognormal(4.9, 0.5), 60, 250) * talkative), float(rng.uniform(4, 28))
     gaps = np.cumsum(rng.lognormal(0, 1.7, count + 1))
     messages: list[RoughMessage] = []
     for share in gaps[:-1] / gaps[-1]:

@@ -3,8 +3,9 @@
 Rules and their confidence are made on seed 1 (``python -m train.confidence``), so another seed is another set of worlds
 by the same author. Printed are, at ``--prevalence``: the share of plants that are named, false alarms per 1,000 read
 messages (all worlds, and those where nothing is planted), how many busy agents without a plan are named, and how many
-findings of each confidence are true; the first line is without confidence. ``--noise`` adds the noise of a further
-reading to every score.
+findings of each confidence are true; the first line is without confidence. Few people in these worlds are busy, so
+further ones (``--busy``), in which nothing is planted and everybody writes four times as much in the same days, show
+how many of some hundred busy agents are named. ``--noise`` adds the noise of a further reading to every score.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import argparse
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from undersong.patterns.detect import detect
 from undersong.patterns.significance.confidence import rule_kind, with_confidence
 
 BUSY = 60  # read messages that make an agent busy
+TALKATIVE = 4.0  # times as many messages as elsewhere, in the worlds of busy agents
 NOISE = 0.0885 * (np.pi / 4) ** 0.5  # standard deviation for two readings that lie .0885 apart on average
 BANDS = (0.0, 0.2, 0.4, 0.6, 0.8)
 
@@ -49,23 +51,29 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_DATA"))
     parser.add_argument("--worlds", type=int, default=40, help="worlds with plants")
     parser.add_argument("--nothing-planted", type=int, default=40, help="further worlds without any plant")
+    parser.add_argument("--busy", type=int, default=40, help="further worlds without any plant, of busy agents")
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--prevalence", type=float, default=0.2)
     parser.add_argument("--noise", action="store_true", help="read every message once more, with a judge's noise")
     chosen = parser.parse_args()
     if chosen.data is None:
         sys.exit("give --data DIR or set UNDERSONG_DATA")
-    scored = list(_scored(chosen))
+    planted = [number < chosen.worlds for number in range(chosen.worlds + chosen.nothing_planted)]
+    scored = list(_scored(chosen, planted))
     _show("all matches", scored, 0.0)
     _show(f"confidence {SURE:g} at {chosen.prevalence:g}", scored, SURE)
     _reliability(scored)
+    if chosen.busy:
+        innocent = list(_scored(chosen, [False] * chosen.busy, TALKATIVE))
+        matched, named = (Share(*_busy_named(innocent, least)) for least in (0.0, SURE))
+        print(f"busy agents of worlds where nothing is planted: named {named}, with any match {matched}")
 
 
-def _scored(chosen: argparse.Namespace) -> Iterator[Scored]:
+def _scored(chosen: argparse.Namespace, planted: Sequence[bool], talkative: float = 1.0) -> Iterator[Scored]:
     vectors = load_vectors(chosen.data)
     rules = [rule for rule in load_rules() if rule_kind(rule) != "indicators"]
-    for number in range(chosen.worlds + chosen.nothing_planted):
-        world, truth = build_world(chosen.seed, number, vectors, READ, planted=number < chosen.worlds)
+    for number, plants in enumerate(planted):
+        world, truth = build_world(chosen.seed, number, vectors, READ, plants, talkative)
         if chosen.noise:
             world = _read_again(world, np.random.default_rng([chosen.seed, number]))
         rows = rows_of(world)
@@ -93,7 +101,7 @@ def _show(label: str, scored: Sequence[Scored], least: float) -> None:
     """One line: of several findings about one agent and pattern the strongest counts."""
     hits: Counter[str] = Counter()
     plants: Counter[str] = Counter()
-    alarms = quiet = busy = named = 0
+    alarms = quiet = 0
     for each in scored:
         sure = sorted((f for f in each.findings if (f.confidence or 0.0) >= least), key=lambda f: f.strength)
         best = {(_name(finding), finding.pattern): finding for finding in sure}
@@ -103,16 +111,23 @@ def _show(label: str, scored: Sequence[Scored], least: float) -> None:
             hits[plant["pattern"]] += finding is not None and names(finding, plant)
         alarms += len(best)
         quiet += len(best) * (not each.truth["truth"])
-        accused = {_name(finding) for finding in sure}
-        often = {agent for agent, count in each.read.items() if count >= BUSY} - planned(each.truth)
-        busy += len(often)
-        named += len(often & accused)
+    named, busy = _busy_named(scored, least)
     read = sum(each.read.total() for each in scored)
     calm = sum(each.read.total() for each in scored if not each.truth["truth"])
     print(f"{label}: recall {Share(hits.total(), plants.total())},")
     print(f"  false alarms per 1,000 read {1000 * alarms / read:.2f}, where nothing is planted", end=" ")
     print(f"{1000 * quiet / max(1, calm):.2f}, busy agents without a plan named {named} of {busy}")
     print("  " + ", ".join(f"{pattern} {hits[pattern]}/{count}" for pattern, count in sorted(plants.items())))
+
+
+def _busy_named(scored: Iterable[Scored], least: float) -> tuple[int, int]:
+    """How many busy agents without a plan are named, and how many there are."""
+    named = busy = 0
+    for each in scored:
+        often = {agent for agent, count in each.read.items() if count >= BUSY} - planned(each.truth)
+        busy += len(often)
+        named += len(often & {_name(finding) for finding in each.findings if (finding.confidence or 0.0) >= least})
+    return named, busy
 
 
 def planned(truth: World) -> set[str]:
