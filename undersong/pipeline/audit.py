@@ -48,6 +48,7 @@ from undersong.pipeline.evaluate import answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, open_session
 from undersong.pipeline.judged_findings import (
     CONFIDENCE_MAP,
+    confidence_by_reviews,
     prevalence_by_profile,
     prevalence_parameters,
     with_disagreement,
@@ -56,7 +57,6 @@ from undersong.pipeline.judged_findings import (
 from undersong.pipeline.options import Options, Progress, counter, silent
 from undersong.pipeline.price_estimate import PriceEstimate
 from undersong.pipeline.reading_processes import read_conversations, ready_to_read
-from undersong.pipeline.review_fit import confidence_by_reviews
 from undersong.pipeline.sequences import read_sequences
 from undersong.pipeline.stages import AuditState, ingest_and_scan, read_threads
 from undersong.rows.corpus_scales import RowSpool, null_bands_of, ranks_of, table, table_name, with_band

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -29,10 +29,19 @@ from undersong.patterns.significance.confidence import (
     usual_prevalence,
     with_confidence,
 )
-from undersong.patterns.significance.refit import ConfidenceMap, refitted
+from undersong.patterns.significance.refit import (
+    ConfidenceMap,
+    DecidedFinding,
+    fit_confidence,
+    refitted,
+    shipped_confidence,
+)
+from undersong.stores.protocol import Store
+from undersong.stores.review_queue import Pool, candidates
 
 CONFIDENCE_MAP = "confidence_map"  # among the parameters of a case
 USUAL_PREVALENCE = "usual_prevalence"  # likewise: the default of each profile, where none was given
+FINDINGS: tuple[Pool, ...] = ("likely", "unlikely")
 
 
 def with_readings(
@@ -185,3 +194,25 @@ def _noted(finding: Finding, rows: dict[tuple[str, str], Row], inputs: dict[str,
         return finding
     note = f"the two judges disagree on {apart} of {counted(len(finding.message_ids), 'message')}"
     return msgspec.structs.replace(finding, notes=(*finding.notes, note))
+
+
+def decided_findings(store: Store) -> Iterator[DecidedFinding]:
+    """The findings of a store that were decided on as they are now, and that a draw came upon or all were."""
+    for pool in FINDINGS:
+        every = candidates(store, pool)
+        whole = all(each.answered for each in every)
+        for candidate in every:
+            if candidate.standing is None or candidate.standing.stale or not (candidate.drawn or whole):
+                continue
+            verdict, confidence = candidate.standing.review.verdict, _confidence(candidate.item)
+            if verdict != "unsure" and confidence is not None:
+                yield DecidedFinding(confidence, candidate.item.agent, verdict == "confirmed")
+
+
+def confidence_by_reviews(store: Store) -> ConfidenceMap | str:
+    """The map from shipped confidence to that by the reviews of a store, or why there is none."""
+    return fit_confidence(list(decided_findings(store)))
+
+
+def _confidence(item: object) -> float | None:
+    return shipped_confidence(item) if isinstance(item, Finding) else None

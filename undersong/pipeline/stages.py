@@ -6,21 +6,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import msgspec
 
 from undersong.core.batches import batches
 from undersong.core.text import counted
 from undersong.errors import JudgeError
+from undersong.formats.normalize import normalize_conversation, normalize_messages
 from undersong.formats.objects import Inputs, read_inputs
 from undersong.judges.measurement import ScoreMap, mapped_row
 from undersong.judges.protocol import Judge
-from undersong.models import Conversation, InputFile, Problem, Row, SessionVerdict
+from undersong.models import Conversation, InputFile, Message, Problem, Row, SessionVerdict
 from undersong.models.verdict import Profile
 from undersong.pipeline.evaluate import FailureTally, HistoryLookup, RoutedThread, evaluate, not_scored
 from undersong.pipeline.options import Options, Progress, chosen, matched_none
 from undersong.pipeline.partwise import CorpusRouting, ScannedPart, reads_all, routed_thread, routing_of, rows_of
-from undersong.pipeline.stored_parts import added_to_stored, messages_lost
 from undersong.routing.budget import BudgetCutoff, Census, DemandHistogram
 from undersong.routing.route import load_policy
 from undersong.rows.binary import with_event_times
@@ -209,3 +210,61 @@ def _emptied(conversation: Conversation, redacted: Conversation) -> Iterator[Pro
         messages = "1 message" if count == 1 else f"{count} messages"
         what = f"conversation {redacted.id}: {messages} not read: this store was told to forget who wrote them"
         yield Problem(what=what, where=str(redacted.source_ref or ""), remedy="use another --store", kind="note")
+
+
+def messages_lost(conversation: Conversation, store: Store) -> int:
+    """How many messages of a conversation leave a store when this version of it takes the place of the stored one."""
+    stored = store.length(conversation.id)
+    return (
+        stored - len(store.messages(conversation.id, (message.id for message in conversation.messages)))
+        if stored
+        else 0
+    )
+
+
+def added_to_stored(conversation: Conversation, store: Store) -> Conversation:
+    """The conversation behind the messages that a store has of it: by time where all have one, else at their end.
+
+    A message with the id of a stored one is its newer version. Where the id was only made from its place, and text,
+    author or time are others, it is another message and gets an id of its own.
+    """
+    if not store.length(conversation.id):
+        return conversation
+    stored = {
+        message.id: message for message in _as_read(store.conversation(conversation.id)[0].messages, conversation.id)
+    }
+    new = {message.id: message for message in _renamed(_as_read(conversation.messages, conversation.id), stored)}
+    together = [*(message for name, message in stored.items() if name not in new), *new.values()]
+    if all(message.time for message in together):
+        together.sort(key=lambda message: message.time)  # type: ignore[arg-type,return-value]
+    placed = tuple(msgspec.structs.replace(message, position=place) for place, message in enumerate(together))
+    return normalize_conversation([msgspec.structs.replace(conversation, messages=placed)])[0]
+
+
+def _as_read(messages: Sequence[Message], conversation: str) -> list[Message]:
+    """The messages without the targets that were worked out from who speaks, since more speak in all of them."""
+    plain = [msgspec.structs.replace(message, target=None) for message in messages]
+    worked_out = normalize_messages(plain, conversation)
+    return [
+        message if message.target != own.target else unnamed
+        for message, unnamed, own in zip(messages, plain, worked_out, strict=True)
+    ]
+
+
+def _renamed(messages: Sequence[Message], stored: dict[str, Message]) -> list[Message]:
+    """The messages, those whose id was made from their place under one that no other message has."""
+    renamed = []
+    for message in messages:
+        name = message.id
+        while name.startswith(f"{message.conversation}:") and name in stored and _differ(stored[name], message):
+            name = f"{name}~2"
+        renamed.append(message if name == message.id else msgspec.structs.replace(message, id=name))
+    return renamed
+
+
+def _differ(one: Message, other: Message) -> bool:
+    return _content(one) != _content(other)
+
+
+def _content(message: Message) -> tuple[Any, ...]:
+    return message.author, message.text, message.time

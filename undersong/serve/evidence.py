@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 
 from undersong.core.text import counted
 from undersong.models import Evaluation, Finding, Message, Review, ReviewStanding, TraitScores, decisions_of
@@ -19,7 +20,6 @@ from undersong.report.opening_phrases import name_of
 from undersong.report.opening_sentences import sentences
 from undersong.serve.library import Library
 from undersong.serve.marking import MarkedRun, Span, beginning, marked
-from undersong.serve.neighbours import DecidedNeighbour, decided_neighbours
 from undersong.serve.pattern_words import (
     any_order,
     asked_stages,
@@ -31,6 +31,7 @@ from undersong.serve.pattern_words import (
     stage_of,
     stage_words,
 )
+from undersong.stores.listing import FindingQuery
 from undersong.stores.reviewing import evidence_places, reviews_of, standing
 
 WHOLE = 40  # messages of a conversation that stands whole; of a longer one those around a finding's
@@ -41,6 +42,8 @@ FOLDED = 40  # messages before the first and after the last of a finding that ca
 MOST = 400  # messages of a page; the conversation has the others
 HIGH, LOW = 0.5, 0.3  # scores from and up to which a trait is named
 INNOCENT = "the best innocent reading: "  # what begins it in the notes of a finding
+LOOKED_AT = 60  # findings of a conversation
+SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -354,3 +357,30 @@ def blocks_around(library: Library, home: str, own: Mapping[str, ContextTurn]) -
         blocks.append(ContextBlock(turns, folded=folded))
     after = length - 1 - messages[-1].position if messages else 0
     return (*blocks, ContextBlock((), skipped=after)) if after > 0 else tuple(blocks)
+
+
+class DecidedNeighbour(NamedTuple):
+    """A finding of the same speaker in the same conversation, and the decision on it."""
+
+    finding: Finding
+    review: Review
+    same: bool  # of the same pattern
+    common: int  # messages that both rest on
+
+
+def decided_neighbours(library: Library, finding: Finding) -> tuple[DecidedNeighbour, ...]:
+    """The decided ones, those of the same pattern and target first."""
+    home = finding.conversations[0] if finding.conversations else ""
+    if not home:
+        return ()
+    listed = library.store.list_findings(FindingQuery(conversation=home, agent=finding.agent), None, LOOKED_AT).items
+    others = [each for each in listed if each.finding_id != finding.finding_id]
+    others.sort(key=lambda one: (one.pattern != finding.pattern, one.target != finding.target, one.finding_id))
+    standings = ((each, standing(library.store, each)) for each in others)
+    own = frozenset(finding.message_ids)
+    decided = [
+        DecidedNeighbour(each, now.review, each.pattern == finding.pattern, len(own.intersection(each.message_ids)))
+        for each, now in standings
+        if now
+    ]
+    return tuple(decided[:SHOWN])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from typing import Any
+
+import msgspec
+from neo4j import Record
 
 from undersong.datafiles.taxonomy import CombinationPattern, SabotagePathway, Taxonomy, taxonomy
 from undersong.models import encode
 from undersong.patterns.catalog import all_rules
 from undersong.stores.codec import decoded
 from undersong.stores.neo4j.connection import FOLDER, VERSION, Transaction, cypher
-from undersong.stores.neo4j.content import LABELS, content_digest
 from undersong.stores.neo4j.conversations import GraphLiveStore, fill_texts, put, put_routes
 from undersong.stores.neo4j.histories import (
     FOR_PEOPLE,
@@ -27,6 +30,9 @@ from undersong.stores.neo4j.reviews import GraphReviewStore, forget_reviewed
 from undersong.stores.protocol import Redaction, Store, Tombstone
 
 _COUNTED = ("conversations", "messages", "evaluations", "findings")
+# what is stored; the taxonomy comes with the program, and other labels are other people's
+LABELS = ("Agent", "Claim", "Cursor", "Evaluation", "Finding", "Grave", "Judge", "Lead", "Message", "Review", "Thread")
+_encode = msgspec.msgpack.Encoder(enc_hook=str, order="sorted").encode
 
 
 class GraphStore(GraphLiveStore, GraphHistoryStore, GraphReviewStore, Store):
@@ -147,3 +153,21 @@ def recipes() -> dict[str, str]:
     Each record has agent, start_eval_id, end_eval_id, eval_count, message_ids and confidence.
     """
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted((FOLDER / "recipes").glob("*.cypher"))}
+
+
+def content_digest(nodes: Iterable[Record], relationships: Iterable[Record]) -> str:
+    """SHA-256 over all of them: another one after any change. The server's own numbers of nodes do not count.
+
+    ``nodes``: number, labels, properties. ``relationships``: number of the first node, type, properties, number of the
+    second node, and its name where it is of the taxonomy.
+    """
+    hashes = {number: _hash(sorted(labels), properties) for number, labels, properties in nodes}
+    links = [
+        _hash(hashes.get(first), kind, properties, hashes.get(second), name)
+        for first, kind, properties, second, name in relationships
+    ]
+    return sha256(b"".join((*sorted(hashes.values()), b"/", *sorted(links)))).hexdigest()
+
+
+def _hash(*parts: object) -> bytes:
+    return sha256(_encode(parts)).digest()

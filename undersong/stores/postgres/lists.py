@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
 
 import psycopg
 
@@ -15,7 +15,6 @@ from undersong.stores.listing import PAGE, Page, SearchHit, SearchQuery, hit_of,
 from undersong.stores.postgres.server import PostgresDatabase
 from undersong.stores.sql.paging import Filter, PagedLists, equal
 
-T = TypeVar("T")
 LONGEST_WORD = 100  # characters of a word that the index has: as in words_in
 
 
@@ -36,18 +35,10 @@ class PostgresLists(PagedLists, PostgresDatabase):
         filters = [_holding(phrases), *equal(conversation=query.conversation, agent=query.agent)]
         return self._page_of("messages", "body", ("rowid",), filters, after, limit, partial(_hit, phrases))
 
-    def _page_of(
-        self,
-        table: str,
-        column: str,
-        key: tuple[str, ...],
-        filters: Iterable[Filter],
-        after: str | None,
-        limit: int,
-        entry: Callable[[Any], T],
-    ) -> Page[T]:
+    @contextmanager
+    def _continued(self, after: str | None, /) -> Iterator[None]:
         try:
-            return super()._page_of(table, column, key, filters, after, limit, entry)
+            yield
         except StoreError as error:
             if after is None or not isinstance(error.__cause__, psycopg.DataError | psycopg.ProgrammingError):
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -64,6 +65,10 @@ class PagedLists(SQLDatabase, ListingStore):
     @abstractmethod
     def _with_words(self, words: list[list[str]]) -> Filter:
         """Findings that rest on a message with all of these words."""
+
+    def _continued(self, _after: str | None, /) -> AbstractContextManager[None]:
+        """In it a list is read on from a place; raises UsageError where the database says that it is none of it."""
+        return nullcontext()
 
     def _prepare_lists(self, db: SQLConnection) -> None:
         """Make ``holds(text, part)`` known, which is true where a text has a part, in whatever case."""
@@ -202,7 +207,7 @@ class PagedLists(SQLDatabase, ListingStore):
         if place and len(key) == 1:
             rest = f"{columns} > ?"  # which the index of words takes
         query = f"SELECT {columns}, {column} FROM {table} WHERE {where} AND {rest} ORDER BY {columns} LIMIT ?"
-        with self._reading() as db:
+        with self._continued(after), self._reading() as db:
             self._prepare_lists(db)
             total = self._number(f"SELECT count(*) FROM {table} WHERE {where}", values)
             rows = db.execute(query, (*values, *(place or ()), limit + 1)).fetchall()
