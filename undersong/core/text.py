@@ -35,13 +35,18 @@ def turn_at(position: int) -> str:
     return f"turn {turn_number(position)}"
 
 
+def in_words(parts: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
 def turns_listed(turns: Sequence[int]) -> str:
     """``turn 3``, ``turns 3 and 5``, ``40 turns from 3 to 90``."""
     if len(turns) == 1:
         return f"{turn_at(turns[0])}"
     if len(turns) > TURNS:
         return f"{counted(len(turns), 'turn')} from {turn_number(turns[0])} to {turn_number(turns[-1])}"
-    return f"turns {', '.join(str(turn_number(each)) for each in turns[:-1])} and {turn_number(turns[-1])}"
+    return f"turns {in_words([str(turn_number(each)) for each in turns])}"
 
 
 def escaped_name(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -20,6 +20,8 @@ from undersong.stores.protocol import open_store
 from undersong.stores.sql.database import SQLDatabase
 from undersong.stores.sql.store import SQLStore
 from undersong.stores.sqlite.connection import Database
+
+T = TypeVar("T")
 
 
 class _TraitScores(msgspec.Struct):
@@ -146,10 +148,7 @@ class SQLLedger:
 
     def pending(self, judge: str) -> list[Pending]:
         """See AnswerLedger."""
-        with self._translated():
-            query = "SELECT body FROM batches WHERE judge = ? ORDER BY rowid"
-            rows = self._db.execute(query, (judge,)).fetchall()
-            return [msgspec.json.decode(body, type=Pending) for (body,) in rows]
+        return self._bodies(Pending, "SELECT body FROM batches WHERE judge = ? ORDER BY rowid", judge)
 
     def submit(self, batch: Pending) -> None:
         """See AnswerLedger."""
@@ -183,10 +182,12 @@ class SQLLedger:
 
     def shifts(self, judge_hash: str) -> list[Shift]:
         """How far readings of a judge lie apart, as far as it was measured."""
+        return self._bodies(Shift, "SELECT body FROM shifts WHERE judge_hash = ? ORDER BY kind, width", judge_hash)
+
+    def _bodies(self, kind: type[T], query: str, of: str) -> list[T]:
         with self._translated():
-            query = "SELECT body FROM shifts WHERE judge_hash = ? ORDER BY kind, width"
-            rows = self._db.execute(query, (judge_hash,)).fetchall()
-            return [msgspec.json.decode(body, type=Shift) for (body,) in rows]
+            rows = self._db.execute(query, (of,)).fetchall()
+            return [msgspec.json.decode(body, type=kind) for (body,) in rows]
 
     def snapshot(self, run: str, judge_hash: str) -> None:
         """Fix what this judge said of every agent so far under the name of a run; a second call changes nothing."""

@@ -22,6 +22,7 @@ from undersong.judges.protocol import (
     Question,
     Segment,
     SequenceWindow,
+    asked,
     open_judge,
 )
 from undersong.models import (
@@ -114,7 +115,7 @@ class Panel(Judge):
             failure: JudgeError | None = None
             for number, judge in enumerate(self.judges):
                 places = [place for place, before in enumerate(both) if len(before) == number]
-                new, error = _asked(judge, [part[place] for place in places], ask)
+                new, error = asked(judge, [part[place] for place in places], ask)
                 failure = failure or error
                 for place, answer in zip(places, new, strict=True):
                     both[place] += [] if answer is None else [answer]
@@ -179,20 +180,6 @@ class Panel(Judge):
             usage=_total(each.usage for each in both),
             raw="\n".join(each.raw for each in both if each.raw is not None) or None,
         ).with_outcome()
-
-
-def _asked(
-    judge: Judge, items: Sequence[T], ask: Callable[[Judge, Sequence[T]], Sequence[R | None]]
-) -> tuple[Sequence[R | None], JudgeError | None]:
-    """One answer per item, None for those it did not reach, and why it did not."""
-    if not items:
-        return [], None
-    try:
-        return ask(judge, items), None
-    except JudgeAbortedError as error:
-        return error.answers, error
-    except JudgeError as error:
-        return [None] * len(items), error
 
 
 def _worst(both: Iterable[Any]) -> State:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from undersong.ml.trait_heads import Heads
 
+T = TypeVar("T")
+R = TypeVar("R")
 # name of --judge → module with a function ``open_judge(argument) -> Judge``; the argument is what follows the colon
 JUDGES: dict[str, str] = {
     "offline": "undersong.judges.offline",
@@ -259,6 +261,20 @@ class JudgeAbortedError(JudgeError):
     def __init__(self, error: JudgeError, answers: Sequence[Any]) -> None:
         super().__init__(error.what, where=error.where, remedy=error.remedy)
         self.answers = tuple(answers)
+
+
+def asked(
+    judge: Judge, items: Sequence[T], ask: Callable[[Judge, Sequence[T]], Sequence[R | None]]
+) -> tuple[Sequence[R | None], JudgeError | None]:
+    """One answer per item, None for those the judge did not reach, and why it did not."""
+    if not items:
+        return [], None
+    try:
+        return ask(judge, items), None
+    except JudgeAbortedError as error:
+        return error.answers, error
+    except JudgeError as error:
+        return [None] * len(items), error
 
 
 def open_judge(spec: str, limits: RunLimits | None = None) -> Judge:

@@ -25,11 +25,6 @@ def listed(own: Iterable[Moment], words_of: Callable[[Moment], str]) -> list[str
     return [f"{words} ({turns_listed(sorted(places))})" for words, places in turns.items()]
 
 
-def in_words(parts: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
 def exact_lead(
     source: str, conversation: str, agent: str, own: Sequence[Moment], *, does: str, kinds: int, score: float
 ) -> Lead:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from undersong.core.text import in_words
 from undersong.models import Lead, Moment
 from undersong.models.verdict import AGENT_ORDERS, ORDERS, SPREADS
-from undersong.patterns.exact_leads import exact_lead, exact_lead_id, in_words, listed
+from undersong.patterns.exact_leads import exact_lead, exact_lead_id, listed
 from undersong.patterns.lead_weights import lead_weights
 
 SOURCE = "orders"

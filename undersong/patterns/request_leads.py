@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from undersong.core.text import in_words
 from undersong.datafiles.verdict_config import requests_config
 from undersong.models import Finding, Lead, Moment, Row, SessionVerdict, SignalBand, ranked_leads
 from undersong.models.verdict import REQUEST
-from undersong.patterns.exact_leads import exact_lead, exact_lead_id, in_words, listed
+from undersong.patterns.exact_leads import exact_lead, exact_lead_id, listed
 from undersong.patterns.lead_weights import lead_weights
 from undersong.patterns.leads import leads_of, places_of
 from undersong.patterns.order_leads import order_leads

@@ -15,7 +15,7 @@ from undersong.core.text import counted, text_hash
 from undersong.errors import JudgeError, UndersongError
 from undersong.judges.context import EarlierMessages
 from undersong.judges.llm.refusals import same_kind
-from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Question
+from undersong.judges.protocol import EvaluationHistory, Judge, JudgeAbortedError, Question, asked
 from undersong.models import (
     TRAITS,
     Conversation,
@@ -196,14 +196,7 @@ def ask(
     judge: Judge, questions: Sequence[Question], failed: JudgeError | None = None
 ) -> tuple[Sequence[Evaluation | None], JudgeError | None]:
     """The judge's answers, aligned with the questions, None for those it did not reach; and why it did not."""
-    if failed is not None or not questions:
-        return [None] * len(questions), failed
-    try:
-        return _answered(judge, questions), None
-    except JudgeAbortedError as error:
-        return error.answers, error
-    except JudgeError as error:
-        return [None] * len(questions), error
+    return ([None] * len(questions), failed) if failed is not None else asked(judge, questions, _answered)
 
 
 def _answered(judge: Judge, questions: Sequence[Question]) -> Sequence[Evaluation | None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from undersong.core.sanitize import one_line
-from undersong.core.text import counted
+from undersong.core.text import counted, in_words
 from undersong.models import Case, Moment, SessionVerdict
 from undersong.models.verdict import AGENT_ORDERS, ORDERS, SPREADS
 from undersong.patterns.order_leads import order_lead_id, what_is_ordered
@@ -47,7 +47,7 @@ def agent_orders(case: Case, code: str) -> Iterator[Point]:
         if bool(grave) is (code == AGENT_ORDERS) and any(order.turn.code != ORDERS for order in own):
             strongest = (grave or own)[0]
             who = name_of(strongest.turn.agent, strongest.session.conversation)
-            orders = sentences().moments[AGENT_ORDERS].format(who=who, does=_listed(_kinds(own)))
+            orders = sentences().moments[AGENT_ORDERS].format(who=who, does=in_words(_kinds(own)))
             yield _point(case, own, strongest, orders, strongest.turn.quotes[0].text, code)
 
 
@@ -64,10 +64,6 @@ def _kinds(own: list[Order]) -> list[str]:
     """What readers are told to do, each once, keys and money first."""
     ordered = sorted(own, key=lambda order: order.turn.code != AGENT_ORDERS)
     return list(dict.fromkeys(what_is_ordered(order.turn) for order in ordered))
-
-
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _point(case: Case, own: list[Order], strongest: Order, orders: str, quote: str, code: str) -> Point:

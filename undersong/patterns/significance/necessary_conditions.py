@@ -129,6 +129,12 @@ def _row_function(node: Node) -> bool:
     return isinstance(node, Call) and node.name in ROW_FUNCTIONS
 
 
+def conditions_written_out(rule: PatternRule) -> tuple[dict[str, Node], dict[str, Node]]:
+    """The columns of a rule, and its conditions by variable, each in terms of fields."""
+    columns = written_out(rule.trees.columns)
+    return columns, {name: inserted(tree, columns) for name, tree in zip(rule.names, rule.trees.define, strict=True)}
+
+
 def written_out(columns: Mapping[str, Node]) -> dict[str, Node]:
     """Columns by name, each in terms of fields; those that would be very large are left out."""
     expanded: dict[str, Node] = {}

@@ -50,10 +50,10 @@ from undersong.patterns.language.values import MATCH
 from undersong.patterns.significance.necessary_conditions import (
     RowKind,
     RowRequirement,
+    conditions_written_out,
     inserted,
     measured,
     requirements_of,
-    written_out,
 )
 
 _SCORES = frozenset(TRAITS) | frozenset(DIMENSIONS)  # from 0 to 1
@@ -319,8 +319,7 @@ def _variables(rule: PatternRule, places: Iterable[int]) -> frozenset[str]:
 
 def _most(rule: PatternRule, asked: RowRequirement) -> float:
     """At most so many rows of these kinds a match binds."""
-    columns = written_out(rule.trees.columns)
-    conditions = {name: inserted(tree, columns) for name, tree in zip(rule.names, rule.trees.define, strict=True)}
+    columns, conditions = conditions_written_out(rule)
     possible = {name for kind in asked.kinds for name in _possible(kind, conditions, columns)}
     return inf if ANY in possible else _bound(rule.trees.part, frozenset(possible))
 

@@ -30,7 +30,7 @@ from undersong.patterns.language.expressions import (
 from undersong.patterns.language.row_pattern import ANY, Bind, Or, Part, Passed, Repeat, Then, can_be_empty
 from undersong.patterns.language.rulefile import written
 from undersong.patterns.set_indicators import asked_of_findings, sequence_indicators
-from undersong.patterns.significance.necessary_conditions import inserted, written_out
+from undersong.patterns.significance.necessary_conditions import conditions_written_out
 from undersong.patterns.tools.impossibility import beyond_anchors, disjoint, impossible, never_holds
 from undersong.patterns.tools.rule_tests import run_rule_tests
 from undersong.rows.binary import TEXTS
@@ -124,8 +124,7 @@ def _words(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
 
 
 def _conditions(document: YamlDocument, rule: PatternRule) -> Iterator[Lint]:
-    columns = written_out(rule.trees.columns)
-    trees = {name: inserted(tree, columns) for name, tree in zip(rule.names, rule.trees.define, strict=True)}
+    _, trees = conditions_written_out(rule)
     where = Truth(True) if rule.trees.where is None else rule.trees.where
     for name, tree in trees.items():
         if impossible(tree) or (impossible(Both((where, tree))) and not impossible(where)):

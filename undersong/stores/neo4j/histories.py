@@ -229,10 +229,12 @@ class ChangedHistories:
 
     def add(self, agent: str, judge: str, time: int | None) -> None:
         """A row, in microseconds, that goes or is another one."""
-        place = agent, judge
+        self._note_time((agent, judge), time)
+        self._again.add((agent, judge))
+
+    def _note_time(self, place: HistoryKey, time: int | None) -> None:
         before = self._since.get(place, time)
         self._since[place] = None if before is None or time is None else min(before, time)
-        self._again.add(place)
 
     def add_new(self, name: str, row: Row) -> None:
         """A row that is not there yet, with the id of its Evaluation."""
@@ -240,8 +242,7 @@ class ChangedHistories:
         if row.state == "scored" and time is None:
             self.add(*place, time)
             return
-        before = self._since.get(place, time)
-        self._since[place] = None if before is None or time is None else min(before, time)
+        self._note_time(place, time)
         if row.state == "scored" and time is not None:
             self._come.setdefault(place, []).append(((time, row.position, row.id, row.conversation), name))
 

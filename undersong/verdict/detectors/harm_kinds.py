@@ -11,8 +11,8 @@ from undersong.datafiles.verdict_config import HarmKind, harm_kinds_config, patt
 from undersong.models import LeadKind, Message, Quote
 from undersong.models.lead import told_apart
 from undersong.verdict.claims import sentence
-from undersong.verdict.detectors.requests import FLAGS, is_undone, request_place, trimmed
-from undersong.verdict.transcript import quote
+from undersong.verdict.detectors.requests import FLAGS, is_undone, request_place
+from undersong.verdict.transcript import quote, trimmed
 
 Place = tuple[int, int]
 Placed = tuple[Message, Place]

@@ -12,7 +12,7 @@ from undersong.datafiles.verdict_config import PressureKind, pattern, stance_con
 from undersong.models import Deduction, Moment, Quote
 from undersong.verdict.any_of import any_of
 from undersong.verdict.claims import sentences, without_speech
-from undersong.verdict.detectors.premises import CLAUSES, confirmed_beliefs, drifts
+from undersong.verdict.detectors.premises import CLAUSES, confirmed_beliefs, drifts, polar_key
 from undersong.verdict.transcript import (
     ASKS,
     DetectorResult,
@@ -235,23 +235,17 @@ def _clauses(text: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=CLAUSES)
 def _claim(words: tuple[str, ...]) -> tuple[frozenset[str], bool]:
-    """Content words with opposites brought to one form, and the polarity that negations and opposites leave."""
-    config = stance_config()
-    affirms, key = True, set()
-    for word in words:
-        if word in config.negations or word.endswith("n't"):
-            affirms = not affirms
-            continue
-        if word in config.opposites:
-            affirms, word = not affirms, config.opposites[word]
-        if word not in function_words() and word not in config.assertion:
-            key.add(_stem(word))
-    return frozenset(key), affirms
+    return polar_key(words, _skipped_words(), _stem)
 
 
 def proposition_quote(proposition: Proposition) -> Quote:
     """A statement verbatim."""
     return quote(proposition.turn.message, proposition.start, proposition.end)
+
+
+@cache
+def _skipped_words() -> frozenset[str]:
+    return function_words() | frozenset(stance_config().assertion)
 
 
 @cache

@@ -13,7 +13,7 @@ from undersong.models import Message, Moment
 from undersong.models.verdict import ORDERS, TALK_OF_ORDERS, Profile
 from undersong.verdict.any_of import any_of
 from undersong.verdict.claims import sentence
-from undersong.verdict.transcript import moment, quote
+from undersong.verdict.transcript import moment, quote, trimmed
 
 LOOKED_AT = 200_000  # characters of a message that are looked at
 QUOTED = 5  # orders of a message that are quoted
@@ -57,8 +57,7 @@ def _place(text: str, start: int, end: int) -> tuple[int, int]:
     first, last = sentence(text, start, end)
     if last - first > LONGEST:
         first, last = start, min(last, max(end, start + LONGEST))
-    words = text[first:last]
-    return first + len(words) - len(words.lstrip()), last - (len(words) - len(words.rstrip()))
+    return trimmed(text, first, last)
 
 
 def orders_to_agents(messages: Sequence[Message], profile: Profile) -> Iterator[Moment]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -199,9 +199,12 @@ def _skipped_words() -> frozenset[str]:
 
 @lru_cache(maxsize=CLAUSES)
 def _key(words: tuple[str, ...]) -> tuple[frozenset[str], bool]:
+    return polar_key(words, _skipped_words(), _stem)
+
+
+def polar_key(words: Iterable[str], skipped: Container[str], stem: Callable[[str], str]) -> tuple[frozenset[str], bool]:
     """Stems of content words with opposites brought to one form, and the polarity that is left."""
     config, affirms, key = stance_config(), True, set[str]()
-    skipped = _skipped_words()
     for word in words:
         if word in config.negations or word.endswith("n't"):
             affirms = not affirms
@@ -209,7 +212,7 @@ def _key(words: tuple[str, ...]) -> tuple[frozenset[str], bool]:
         if word in config.opposites:
             affirms, word = not affirms, config.opposites[word]
         if word not in skipped:
-            key.add(_stem(word))
+            key.add(stem(word))
     return frozenset(key), affirms
 
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 
+from undersong.core.text import in_words
 from undersong.datafiles.stored import stored
 from undersong.datafiles.verdict_config import pattern, requests_config
 from undersong.models import Message, Moment
 from undersong.models.verdict import REQUEST
 from undersong.verdict.claims import sentence
 from undersong.verdict.required_words import ExpressionFilter, Needs, required_words
-from undersong.verdict.transcript import moment, quote
+from undersong.verdict.transcript import moment, quote, trimmed
 
 Place = tuple[int, int]
 Asked = dict[str, list[tuple[Message, Place]]]  # kind → the messages with their first place of it
@@ -70,16 +71,12 @@ def _noted(asked: Asked) -> Iterator[Moment]:
     strong = [name for name in asked if config.asks[name].weight != "weak"]
     if len(ids) < config.messages or len(strong) < config.kinds:
         return
-    together = f"In this conversation the speaker {_listed([config.asks[name].does for name in asked])}."
+    together = f"In this conversation the speaker {in_words([config.asks[name].does for name in asked])}."
     for name, places in asked.items():
         does = config.asks[name].does
         for message, place in places:
             title = does[0].upper() + does[1:]
             yield moment(message, "conduct", REQUEST, title, together, (quote(message, *place),))
-
-
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _places(name: str, messages: list[Message]) -> list[tuple[Message, Place]]:
@@ -107,12 +104,6 @@ def _folded(message: Message) -> str:
 def is_undone(negatable: bool, text: str, start: int) -> bool:
     """Whether what stands right before a place says that it is none, such as a warning or another's words."""
     return negatable and pattern((requests_config().negation,)).search(text[max(0, start - 60) : start]) is not None
-
-
-def trimmed(text: str, start: int, end: int) -> Place:
-    """A place without the white space around it."""
-    words = text[start:end]
-    return start + len(words) - len(words.lstrip()), end - (len(words) - len(words.rstrip()))
 
 
 @cache
