@@ -36,6 +36,7 @@ SLOW = frozenset(f"test_{name}.py" for name in (  # measured: most of them take 
     "turns", "typed", "validation", "watch", "watch_messages", "worlds",
 ))  # fmt: skip
 SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph", "spark", "postgres"))
+SERVER_FOLDERS = frozenset({"browser"})
 OPTIONAL = frozenset((
     "anthropic", "duckdb", "gguf", "h11", "hatchling", "jsonschema", "mcp", "nbclient", "neo4j",
     "numba", "openai", "pandas", "playwright", "polars", "psycopg",
@@ -47,7 +48,8 @@ ABSENT = re.compile(r"No module named '(\w+)")
 def marks_of(path: Path) -> tuple[str, ...]:
     """The marks of all tests of a file."""
     slow = path.name in SLOW or path.parent.name in SLOW_FOLDERS
-    return (*(("slow",) if slow else ()), *(("servers",) if path.name in SERVERS else ()))
+    servers = path.name in SERVERS or path.parent.name in SERVER_FOLDERS
+    return (*(("slow",) if slow else ()), *(("servers",) if servers else ()))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

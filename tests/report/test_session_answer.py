@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import Undersong
 from undersong.datafiles.taxonomy import taxonomy
-from undersong.datafiles.verdict_config import settable_codes
+from undersong.datafiles.verdict_config import distress_config
 from undersong.models import SessionVerdict
 from undersong.report.headline import words
 from undersong.report.session_answer import session_answer
@@ -56,7 +56,8 @@ def test_what_an_llm_judge_read_is_not_said_to_be_missing() -> None:
 
 
 def test_the_codes_that_no_rule_sets_are_listed_as_such() -> None:
-    assert sorted(taxonomy().distress_codes.keys() - settable_codes()) == UNSET
+    settable = {code for conduct in distress_config().conduct.values() for code in (*conduct.codes, *conduct.also)}
+    assert sorted(taxonomy().distress_codes.keys() - settable) == UNSET
     assert f"No rule sets the codes {', '.join(UNSET[:-1])} and {UNSET[-1]}" in " ".join(words().clinical.split())
 
 

@@ -424,12 +424,6 @@ class HarmKindsConfig(SessionRules, frozen=True, kw_only=True):
     kinds: dict[str, HarmKind]
 
 
-def settable_codes() -> frozenset[str]:
-    """The distress codes that some rule can set; the others have no mechanism in the source of the codes."""
-    conducts = distress_config().conduct.values()
-    return frozenset(code for conduct in conducts for code in (*conduct.codes, *conduct.also))
-
-
 def _reader(name: str, kind: type[T]) -> Callable[[], T]:
     """A function that gives a rule file as its type, read once."""
     return cache(lambda: yaml_loader.read(yaml_loader.RULES / name, kind))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -17,12 +17,14 @@ from undersong.errors import InputError, NothingReadError, UsageError
 from undersong.formats.objects import Inputs
 from undersong.judges.llm.at_hand import judge_option
 from undersong.judges.measurement import PARAMETER, panel_agreement
+from undersong.judges.protocol import Judge
 from undersong.judges.stance import stance_hashes, stance_signals
 from undersong.models import (
     Case,
     Problem,
     Row,
     SequenceReading,
+    SessionVerdict,
 )
 from undersong.patterns.catalog import load_rules
 from undersong.patterns.catalog import rule_hashes as pattern_hashes
@@ -44,7 +46,7 @@ from undersong.pipeline.case_builder import (
     quoted_leads,
     spending,
 )
-from undersong.pipeline.evaluate import answered_by, judge_problems
+from undersong.pipeline.evaluate import RoutedThread, answered_by, judge_problems
 from undersong.pipeline.judge_session import JudgeSession, open_session
 from undersong.pipeline.judged_findings import (
     CONFIDENCE_MAP,
@@ -104,25 +106,15 @@ def _audited(
     inputs: Inputs, store: Store, options: Options, progress: Progress, judging: JudgeSession, share: Share
 ) -> tuple[Case, list[Row]]:
     judge, book = judging.judge, load_book()
-    if options.read != "messages" and not judge.reads_sequences:
-        remedy = f"name an LLM judge, such as {judge_option()} (see `undersong judges`), or leave --read away"
-        raise UsageError(f"the judge '{judge.name}' reads no whole sequences", where="--read", remedy=remedy)
+    _refuse_unread_sequences(judge, options)
     rules = load_rules() if options.rules is None else options.rules
     corpus = ingest_and_scan(inputs, store, book, options, progress)
     if not corpus.messages:
         raise _nothing_read(corpus.problems)
     run = AuditState(histories=judging.histories(corpus.inputs), maps=judging.maps, profile=options.profile)
     estimate = PriceEstimate(options.judge)
-    for thread, rows, verdict in read_conversations(corpus, store, judge, options, progress, run, share):
-        estimate.add(thread, work=verdict.profile == "coding")
-        run.sessions.append(verdict)
-        for place in verdict.confirmations:
-            run.tally.add(place.state, place.reason)
-        for agent, raised in thread.thread.upgrades.items():
-            run.upgrades[agent] = run.upgrades.get(agent, 0) + raised
-        for row in rows:
-            run.census.add(row, blank=not (row.text or "").strip())
-            run.rows.append(_without_text(row))
+    for read in read_conversations(corpus, store, judge, options, progress, run, share):
+        _take(run, estimate, *read)
     ranks, signals = ranks_of(run.rows), null_bands_of(run.rows, judge.gives)
     bands = table_name(signals)
     run.rows = [with_band(ranks.of(row), bands) for row in run.rows]
@@ -197,6 +189,27 @@ def _audited(
         | (judge.sequence_hashes if sequences else {}),
     )
     return case, run.rows
+
+
+def _refuse_unread_sequences(judge: Judge, options: Options) -> None:
+    if options.read != "messages" and not judge.reads_sequences:
+        remedy = f"name an LLM judge, such as {judge_option()} (see `undersong judges`), or leave --read away"
+        raise UsageError(f"the judge '{judge.name}' reads no whole sequences", where="--read", remedy=remedy)
+
+
+def _take(
+    run: AuditState, estimate: PriceEstimate, thread: RoutedThread, rows: Iterable[Row], verdict: SessionVerdict
+) -> None:
+    """Add what was read of a conversation to what there is of all of them."""
+    estimate.add(thread, work=verdict.profile == "coding")
+    run.sessions.append(verdict)
+    for place in verdict.confirmations:
+        run.tally.add(place.state, place.reason)
+    for agent, raised in thread.thread.upgrades.items():
+        run.upgrades[agent] = run.upgrades.get(agent, 0) + raised
+    for row in rows:
+        run.census.add(row, blank=not (row.text or "").strip())
+        run.rows.append(_without_text(row))
 
 
 def _not_fitted(reason: ConfidenceMap | str | None) -> Iterator[Problem]:

@@ -113,10 +113,6 @@ def _such_as(not_run: Sequence[str]) -> str:
     return f", such as {' or '.join(names)}," if names else ""
 
 
-def _all_sequences_read(case: Case) -> bool:
-    return bool(case.sequences) and all(each.is_settled for each in case.sequences)
-
-
 def _gaps(case: Case) -> Iterator[str]:
     if case.sequences:
         yield from _unread_sequences(case)

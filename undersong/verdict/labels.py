@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
 
 from undersong.datafiles.verdict_config import label_rates, labels_config
 from undersong.models import Message, Moment, Row
@@ -11,7 +10,6 @@ from undersong.models.verdict import Profile
 
 AGENTS = ("agent", "assistant")  # roles that labels about assistants, and distress codes, may speak of
 TOOLS = ("tool", "system")
-LabelBasis = Literal["words", "signal"]
 
 
 def measured_labels(moments: Iterable[Moment], messages: Mapping[str, Message], profile: Profile) -> Iterator[Moment]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.language.expressions import Both, Call, Field, Node, Variable, Window, walk
 from undersong.patterns.language.fields import FIELDS
-from undersong.patterns.language.inputs import FRAME, ROW, TABLE, DependencyLevels, implied
+from undersong.patterns.language.inputs import FRAME, TABLE, DependencyLevels, implied
 from undersong.patterns.language.row_pattern import AT_END, AT_START
 from undersong.patterns.vectorized.dfa import ProgramArrays, program_arrays
 from undersong.patterns.vectorized.rolling import SUMMED
@@ -29,7 +29,7 @@ class LayeredCondition(NamedTuple):
 
 class VectorPlan(NamedTuple):
     """A rule, taken apart. ``code`` is None where only the reference can walk; ``whole``: it needs whole sequences;
-    ``by_row``: single rows decide its conditions; ``placed``: windows need to know where in their sequences rows are.
+    ``placed``: windows need to know where in their sequences rows are.
     """
 
     rule: PatternRule
@@ -40,7 +40,6 @@ class VectorPlan(NamedTuple):
     code: ProgramArrays | None
     anchored: bool
     whole: bool
-    by_row: bool
     placed: bool
 
     @property
@@ -65,7 +64,6 @@ def plan(rule: PatternRule) -> VectorPlan:
         program_arrays(rule.program) if not rule.program.slots else None,
         anchored,
         anchored or any(map(_needs_all, [*trees.columns.values(), *trees.define, *_some(trees.until)])),
-        all(levels.of(tree) == ROW for tree in trees.define),
         any(isinstance(part, Window) and part.over != "agent" for tree in every_tree(rule) for part in walk(tree)),
     )
 
