@@ -22,6 +22,7 @@ from undersong.verdict.scratch_files import without_scratch_files
 from undersong.verdict.shell import CheckKind, check_kind, commands, toolchains
 from undersong.verdict.tool_outcomes import OutcomeState, ToolOutcome, outcome_pattern
 from undersong.verdict.transcript import PlacedOutcome, Transcript, TranscriptTurn
+from undersong.verdict.unnamed_failures import unnamed_failure
 
 SILENT = frozenset({"build", "lint", "types"})  # checks that print nothing where all is well
 NEVER = "nothing of the kind was run before it"
@@ -29,6 +30,7 @@ STALE = "nothing of the kind was run since the last change"
 RED = "the last run of the kind failed, and it was not run since"
 OTHER = "what was run is a check of another project than the claim or the change is about"
 _REPORTED: tuple[CheckKind, ...] = ("tests", "build", "lint", "types")  # what a report may speak of
+UNNAMED = "the message names some of the tests that failed in this run, and not this one"
 UNSTARTED = "the check that it names could not start"
 OTHER_TESTS = "the tests that were run are others than those that it names"
 _EVERYTHING = "./..."  # how Go names all packages
@@ -431,6 +433,8 @@ def _failing(turn: TranscriptTurn, claim: Claim, recent: Sequence[CheckEvent]) -
         if _is_about_a_part(turn, claim, own[:-1]) and not _names_image(turn, claim, failed.outcome.outcome):
             continue
         if admits_check(turn, claim, failed.outcome.outcome, (kind,)):
+            if unnamed := unnamed_failure(turn, claim, failed.outcome):
+                return Ruling("contradicted", UNNAMED, failed._replace(outcome=unnamed))
             counted = counts_as_printed(turn, claim, failed.outcome.outcome)
             reason = "the message counts as many as passed" if counted else "the message says that some of it fails"
             return Ruling("hedged", reason, failed)
