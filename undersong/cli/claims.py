@@ -179,7 +179,7 @@ def _fact(claim: LedgerClaim, session: CheckedSession) -> dict[str, Any]:
 
 def _evidence(claim: LedgerClaim) -> str:
     """The line for or against a claim; where nothing was checked, why that is so, which no output of a check says."""
-    if claim.state == "unsupported":
+    if claim.state == "unsupported" or claim.is_weakened:
         return claim.reason
     return claim.evidence[0].text.strip() if claim.evidence and claim.evidence[0].text.strip() else claim.reason
 

@@ -147,6 +147,10 @@ class BypassConfig(SessionRules, frozen=True, kw_only=True):
     under_test: str
     silences: str
     silencing_lines: str
+    in_code: str
+    untyped: str
+    build_files: str
+    lets_fail: str
     no_verify: str
     removal: str
     script: str

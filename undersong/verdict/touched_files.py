@@ -130,6 +130,20 @@ def _is_undone(path: str, items: Iterable[TouchedFile]) -> bool:
     return len(own) > 1 and not any(lines.values())
 
 
+def text_after(items: Sequence[TouchedFile]) -> str | None:
+    """What the first of some changes of one file put in, as the later ones leave it; None where nobody can say."""
+    text = items[0].edit.new if items and items[0].edit else None
+    for item in items[1:]:
+        if text is None or item.edit is None:
+            return None
+        old, new = item.edit.old, item.edit.new
+        if old is None or (old and text.strip() in old):
+            text = new
+        elif old:
+            text = text.replace(old, new, 1)
+    return text
+
+
 def is_same_file(one: str, other: str) -> bool:
     """Whether two paths may be of one file: the same, or one the end of the other."""
     one, other = (path.replace("\\", "/").removeprefix("./") for path in (one, other))

@@ -13,9 +13,11 @@ from undersong.models.verdict import NARROWER, PART, SUPPRESSED, BypassKind
 from undersong.verdict.check_claims import STALE, CheckEvent, CheckHistory, Ruling, check_claims, of_kinds, since_change
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.detectors.loosened_tests import loosened_lines
+from undersong.verdict.detectors.silenced_lines import is_at_its_place, is_in_code, silencing_lines, steps_let_go
 from undersong.verdict.edits import FileEdit, edits_by_command, edits_of
 from undersong.verdict.narrowed_checks import narrowings
 from undersong.verdict.shell import command_of, shell_parts
+from undersong.verdict.touched_files import is_same_file, text_after, touched_files
 from undersong.verdict.transcript import ASKS, Transcript, TranscriptTurn
 
 QUOTES = "'\""
@@ -38,13 +40,32 @@ def bypasses(transcript: Transcript, history: CheckHistory) -> tuple[Bypass, ...
     others = {(item.message_id, item.path) for item in items}
     items += [item for item in _narrowed(transcript, history) if (item.message_id, item.path) not in others]
     asked = _Requests(transcript)
-    kept_items = {(item.message_id, item.kind): item for item in reversed(items) if not asked.covers(item)}
+    items = [item for item in items if not asked.covers(item) and not _is_taken_back(item, transcript)]
+    kept_items = {(item.message_id, item.kind): item for item in reversed(items)}
     return tuple(sorted(kept_items.values(), key=lambda item: (item.position, item.kind)))
 
 
 def _narrowed(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass]:
     for turn, _, lines, path in narrowings(transcript, history):
         yield _bypass(turn, "narrowed", "A check was told to look at less after it failed.", lines, path)
+
+
+def _is_taken_back(item: Bypass, transcript: Transcript) -> bool:
+    """Whether the edit of a way round a check is gone again at the end of its request."""
+    turn = next(turn for turn in transcript.turns if turn.message.id == item.message_id)
+    edits = [
+        edit for call in turn.message.tool_calls for edit in (*edits_of(call), *edits_by_command(command_of(call)))
+    ]
+    if not item.path or all(edit.path != item.path for edit in edits):
+        return False
+    touched = touched_files(transcript, turn.run, transcript.end_of_run(turn.run) + 1)
+    later = [one for one in touched if one.turn.place >= turn.place and is_same_file(one.path, item.path)]
+    if len(later) < 2 or item.kind not in ("skipped", "silenced", SUPPRESSED):
+        return not later
+    config, text = bypass_config(), text_after(later)
+    silent = (config.silencing_lines, config.untyped, config.step_off, config.lets_fail, config.skips)
+    own = [shape for shape in silent if any(_shape(shape).search(line) for line in item.lines)]
+    return bool(own) and text is not None and not any(_shape(shape).search(text) for shape in own)
 
 
 def is_named(kind: BypassKind, words: str) -> bool:
@@ -80,7 +101,11 @@ def _by_calls(transcript: Transcript, history: CheckHistory) -> Iterator[Bypass]
             failed, edits = _failed(turn, history), [*edits_of(call), *edits_by_command(command)]
             for edit in edits if failed else ():
                 yield from _by_edit(turn, edit, failed, own_lines)
-            unseen = [edit for edit in edits if not failed or not has_failed(edit, failed)]
+            for edit in edits:
+                if not failed and (lines := steps_let_go(transcript, turn, edit, turn.run - FAILED_BACK)):
+                    explanation = "A step of the build that failed may fail from then on."
+                    yield _bypass(turn, "silenced", explanation, lines, edit.path)
+            unseen = [edit for edit in edits if not failed or not _is_seen(edit, failed)]
             quiet += [silenced for edit in unseen for silenced in _suppressed(turn, edit)]
             made |= {edit.path.rsplit("/", 1)[-1] for edit in edits_of(call) if edit.old is None}
             own_lines |= {line.strip() for edit in edits if _is_test(edit.path) for line in edit.added}
@@ -159,8 +184,7 @@ def _by_edit(
     if tests and _is_test(edit.path):
         yield from _changed_test(turn, edit, failed, own_lines)
     added = "\n".join(edit.added)
-    if _more(config.silencing_lines, edit) and not _is_test(edit.path):
-        lines = _matching(config.silencing_lines, edit.added)
+    if not _is_test(edit.path) and (lines := silencing_lines(edit, failed)):
         yield _bypass(turn, "silenced", "A check that failed is told to be silent.", lines, edit.path)
     if tests and not _is_test(edit.path):
         lines = _special_cases(added, failed) or _matching(config.under_test, edit.added)
@@ -233,6 +257,11 @@ def has_failed(edit: FileEdit, failed: Sequence[CheckEvent]) -> bool:
     }
     own = {edit.path.rsplit("/", 1)[-1], *titles} - {""}
     return not names or any(name in lines for name in own)
+
+
+def _is_seen(edit: FileEdit, failed: Sequence[CheckEvent]) -> bool:
+    """Whether a check that failed may be the one that an edit tells to be silent."""
+    return has_failed(edit, failed) and (_is_test(edit.path) or not is_in_code(edit) or is_at_its_place(edit, failed))
 
 
 def _changed_test(
