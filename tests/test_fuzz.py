@@ -8,10 +8,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from bench.every_place import moves_by_key
 
 COUNT = 5_000  # a twentieth of the 100,000 that another seed has every night
 SEED = int(os.environ.get("UNDERSONG_FUZZ_SEED", "20"))
@@ -39,6 +42,19 @@ def test_no_mutated_input_crashes_hangs_loses_words_or_takes_the_memory(fuzz: Mo
     assert fuzz.growth() - before < fuzz.GROWTH
     assert {each.form for each in outcomes} == {form.name for form in fuzz.FORMATS}
     assert {each.verdict for each in outcomes} == {"ok", "problems", "file error"}
+
+
+def test_a_text_under_any_other_key_is_read_or_named(fuzz: ModuleType, tmp_path: Path) -> None:
+    lost, count = [], 0
+    for sample in fuzz.samples():
+        for move in islice(moves_by_key(sample), len(sample.data) % 4, None, 4):  # a quarter: all takes seconds
+            (tmp_path / sample.name).write_bytes(move.data)
+            wanted = fuzz.Wanted.of(sample, move.data, sample.form)
+            result = fuzz.attempt(tmp_path / sample.name, sample.form, forced=True, wanted=wanted)
+            lost += [(sample.form, move.place, result.detail)] if result.verdict in fuzz.FAILURES else []
+            count += 1
+    assert lost == []
+    assert count > 80
 
 
 def test_the_same_seed_gives_the_same_inputs(fuzz: ModuleType, tmp_path: Path) -> None:

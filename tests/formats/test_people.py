@@ -224,7 +224,7 @@ def test_a_telegram_account_with_calls_links_voices_and_forwarded_words(tmp_path
         telegram(13, "Ivo", "Your appointment is confirmed.", forwarded_from="Heating Ltd"),
     ]
     account = {"about": "Here is the data you requested.", "personal_information": {"bio": "I like boats."}, "chats": {
-        "about": "This page lists all chats.", "list": [
+        "about": "Pell keeps this list.", "list": [
             {"name": "Noor", "type": "personal_chat", "id": 5, "messages": noor},
             {"type": "saved_messages", "id": 6, "messages": []},
         ]}}  # fmt: skip
@@ -235,7 +235,7 @@ def test_a_telegram_account_with_calls_links_voices_and_forwarded_words(tmp_path
         ("08:12", "Noor", ""), ("08:13", "Ivo", "Your appointment is confirmed."),
     ]  # fmt: skip
     assert notes(result) == {
-        "2 × words under 'about', not read",
+        "1 × words under 'about', not read",
         "1 × words under 'personal_information', not read",
         "1 × service message of Telegram (joined, called, pinned), not read",
         EDITED,

@@ -148,7 +148,7 @@ def read_spans(
 ) -> Iterator[Item]:
     """The conversations of an export of spans. ``lists`` are the keys that may be around them; ``spans_of`` gives those
     of a record and raises RecordError for what is none."""
-    notes, log = SkipLog(), CallLog(source_format)
+    notes, log = SkipLog(source.net), CallLog(source_format)
     for record in records(source, lists):
         if isinstance(record, Problem):
             yield record

@@ -80,7 +80,7 @@ def _content(value: dict[str, Any], ref: SourceRef, notes: SkipLog, *, thinks: b
             texts.append(words)
         else:
             left_out += 1
-            notes.add(_THOUGHT if kind in _THOUGHTS else values.block_name(block), ref)
+            notes.add(_THOUGHT if kind in _THOUGHTS else values.block_name(block), ref, part=block)
     if isinstance(value.get("refusal"), str):
         texts.append(value["refusal"])
     if thoughts and not thinks:

@@ -145,7 +145,7 @@ def _note_left_out(message: Mapping[str, Any], metadata: Mapping[str, Any], ref:
     for part in parts if isinstance(parts, list) else ():
         if isinstance(part, dict) and not isinstance(part.get("text"), str):
             kind = part.get("content_type")
-            notes.add(values.block_name({"type": kind} if isinstance(kind, str) else part), ref)
+            notes.add(values.block_name({"type": kind} if isinstance(kind, str) else part), ref, part=part)
 
 
 def _text_or_tool_fields(role: str, text: str, recipient: Any) -> dict[str, Any]:

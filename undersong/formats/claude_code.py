@@ -64,7 +64,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per session, and one per subagent."""
-    notes, sessions = SkipLog(), _Sessions(source.stem)
+    notes, sessions = SkipLog(source.net), _Sessions(source.stem)
     yield from problems_of(records(source), lambda line, ref: _line(line, ref, sessions, notes))
     sessions.note_unsent(notes)
     yield from sessions.conversations()

@@ -34,7 +34,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per session, and one per subagent below it."""
-    stream = _ClaudeStream(source.stem)
+    stream = _ClaudeStream(source.stem, SkipLog(source.net))
     yield from problems_of(records(source), stream.add_line)
     for log in stream.logs.values():
         conversation = log.conversation("claude-stream")
@@ -46,11 +46,11 @@ def read(source: TextSource) -> Iterator[Item]:
 class _ClaudeStream:
     """The sessions of a stream so far."""
 
-    def __init__(self, stem: str) -> None:
+    def __init__(self, stem: str, notes: SkipLog) -> None:
         self.stem = stem
         self.logs: dict[str, AgentLog] = {}
         self.last_words: dict[str, str] = {}  # conversation → the agent's last words
-        self.notes = SkipLog()
+        self.notes = notes
 
     def add_line(self, line: Any, ref: SourceRef) -> None:
         if not isinstance(line, dict):

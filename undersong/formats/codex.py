@@ -36,7 +36,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per file."""
-    rollout = _Rollout(source.stem)
+    rollout = _Rollout(source.stem, SkipLog(source.net))
     yield from problems_of(records(source), rollout.add_line)
     messages = rollout.finished()
     if messages:
@@ -53,7 +53,7 @@ def read(source: TextSource) -> Iterator[Item]:
 class _Rollout:
     """What was read of one session so far; the same text in event_msg is not read, else every turn counts twice."""
 
-    def __init__(self, stem: str) -> None:
+    def __init__(self, stem: str, notes: SkipLog) -> None:
         self.id, self.named = stem, False
         self.model: str | None = None
         self.started: Any = None
@@ -61,7 +61,7 @@ class _Rollout:
         self.tools: dict[str, str] = {}
         self.thoughts: list[str] = []  # of the message that comes next
         self.repeats = Repeats()
-        self.notes = SkipLog()
+        self.notes = notes
 
     def finished(self) -> tuple[Message, ...]:
         """All messages; thoughts that no message follows are one without words."""

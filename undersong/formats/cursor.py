@@ -43,7 +43,7 @@ def sniff(sample: FormatSample) -> bool:
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per export, or per session of a stream."""
     if FormatSample(source).is_json:
-        stream = _CursorStream(source.stem)
+        stream = _CursorStream(source.stem, SkipLog(source.net))
         yield from problems_of(records(source), stream.add_line)
         logs, notes, title = list(stream.logs.values()), stream.notes, None
         for log in logs:
@@ -93,12 +93,12 @@ def _below_a_rule(lines: list[str], number: int) -> bool:
 class _CursorStream:
     """The sessions of a stream so far; the words of one answer may come in pieces."""
 
-    def __init__(self, stem: str) -> None:
+    def __init__(self, stem: str, notes: SkipLog) -> None:
         self.stem = stem
         self.logs: dict[str, AgentLog] = {}
         self.pieces: dict[str, list[tuple[str, SourceRef]]] = {}
         self.results = Repeats()  # what the last line of a session repeats
-        self.notes = SkipLog()
+        self.notes = notes
 
     def add_line(self, line: Any, ref: SourceRef) -> None:
         if not isinstance(line, dict):

@@ -30,7 +30,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation: an export is one channel or thread."""
-    notes, messages = SkipLog(), list[Message]()
+    notes, messages = SkipLog(source.net), list[Message]()
     head = FormatSample(source)
     key = next(iter(head.values_at("channel.id")), source.stem)
     yield from problems_of(

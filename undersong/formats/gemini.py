@@ -49,7 +49,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """A conversation for each stretch of prompts with less than GAP between them: the export itself has none."""
-    notes, number, activities = SkipLog(), 0, list[Activity]()
+    notes, number, activities = SkipLog(source.net), 0, list[Activity]()
     for record in records(source):
         if isinstance(record, Problem):
             yield record

@@ -27,6 +27,7 @@ from undersong.formats.sources import (
     unused_stem,
 )
 from undersong.formats.spool import Spool, SpooledConversation
+from undersong.formats.unread_words import UnreadWords
 from undersong.models import Conversation, InputFile, Problem
 
 MOST_REPORTED = 100  # problems of one input that are told one by one; the rest is counted
@@ -224,7 +225,9 @@ class _IngestRun:
             return
         if form.name not in count.formats:
             count.formats.append(form.name)
-        for item in form.reader().read(source):
+        source.net = net = UnreadWords(form.name, source.name) if form.plugin is None else None
+        items = form.reader().read(source)
+        for item in items if net is None else net.watched(items):
             if self.bytes_read is not None:
                 self.bytes_read.tell(opened)
             if isinstance(item, Conversation):

@@ -38,10 +38,8 @@ def records(source: TextSource, lists: Iterable[str] = ()) -> Iterator[JsonRecor
 
     ``lists`` names keys of a top-level object whose arrays hold the records (``posts``, ``data``).
     """
-    if is_lines(source):
-        yield from _from_lines(source)
-    else:
-        yield from _from_document(source, frozenset(lists))
+    items = _from_lines(source) if is_lines(source) else _from_document(source, frozenset(lists))
+    return items if source.net is None else source.net.records(items)
 
 
 def around(source: TextSource, lists: Iterable[str]) -> dict[str, Any]:
@@ -68,12 +66,13 @@ def read_records(
 
     ``convert`` takes the record, an id for a conversation without one of its own, and the log of what is left out.
     """
-    notes = SkipLog()
+    notes = SkipLog(source.net)
     for number, record in enumerate(records(source, lists)):
         if isinstance(record, Problem):
             yield record
         else:
             yield from convert(record, f"{source.stem}-{number}", notes)
+            notes.settle()
     yield from notes.problems()
 
 
@@ -219,13 +218,16 @@ def _from_document(source: TextSource, lists: frozenset[str]) -> Iterator[JsonRe
         else:
             yield from decoded(piece.data, ref, "element", piece.offset)
     if is_whole and cutter.frame:
-        yield from _broken_frame(b"".join(cutter.frame), SourceRef(file=source.name))
+        yield from _framed(b"".join(cutter.frame), source)
 
 
-def _broken_frame(frame: bytes, ref: SourceRef) -> Iterator[Problem]:
+def _framed(frame: bytes, source: TextSource) -> Iterator[Problem]:
     """A Problem where what stands around the records is no JSON: some behind the damage may have been passed over."""
+    ref = SourceRef(file=source.name)
     try:
-        decode(frame)
+        value, _ = decode(frame)
+        if source.net is not None:
+            source.net.record(value, ref)
     except RecordError as error:
         what = f"what stands around its records {error.what.partition(' at byte')[0]}: some may have been passed over"
         yield Problem(what=what, where=str(ref), remedy="get the file again from its origin")

@@ -137,7 +137,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """Runs of messages of the same conversation, in the order of the file."""
-    notes = SkipLog()
+    notes = SkipLog(source.net)
     for key, meant in _misspelt_keys(FormatSample(source)):
         notes.add(f"key {key[:40]!r}, which is not read; {meant!r} is", SourceRef(file=source.name))
     yield from _runs(_from_lines(source, notes) if is_lines(source) else _from_document(source, notes))
@@ -204,10 +204,17 @@ def _line(line: bytes | None, ref: SourceRef, stem: str, notes: SkipLog) -> Iter
         if not line.isascii():
             line.decode()  # of keys that are not read nobody else looks at the bytes
         if not too_deep(line):
-            return _record(JsonRecord(_decode(line), ref), stem, notes)
+            return _settled(JsonRecord(_decode(line), ref), stem, notes)
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass  # no message, or no strict JSON: it is decoded as any other JSON
-    return (item for record in decoded(line, ref, "line", 0) for item in _record(record, stem, notes))
+    return (item for record in decoded(line, ref, "line", 0) for item in _settled(record, stem, notes))
+
+
+def _settled(record: JsonRecord | Problem, stem: str, notes: SkipLog) -> list[Item | Message]:
+    """What comes of a line that has not the common keys alone; words in it that nothing has are noted."""
+    if notes.net is None:
+        return list(_record(record, stem, notes))
+    return notes.net.settled(record, _record(record, stem, notes), notes)
 
 
 def _common_message(line: bytes, ref: SourceRef) -> Message | None:

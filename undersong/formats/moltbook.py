@@ -43,6 +43,8 @@ def _thread(record: JsonRecord, fallback: str, notes: SkipLog) -> Iterator[Item]
     if isinstance(value.get("post"), dict):
         post, place = value["post"], inside(ref, "post")
         notes.unread(value, ref, frozenset(("post", "comments")))
+    if isinstance(place_of := post.get("submolt"), dict) and " " in str(place_of.get("name")):
+        notes.words_under("name", inside(place, "submolt"), place_of["name"])  # which is a short one
     key = values.name(post.get("id")) or fallback
     messages: dict[str, Message] = {}
     root, under = None, value if value.get("comments") is not None else post

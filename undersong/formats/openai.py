@@ -50,7 +50,7 @@ def sniff(sample: FormatSample) -> bool:
 def read(source: TextSource) -> Iterator[Item]:
     """Conversations; messages that stand alone in the file are one conversation together."""
     bare: list[_ChatItem] = []
-    notes = SkipLog()
+    notes = SkipLog(source.net)
     for number, record in enumerate(records(source, ("data", "conversations", "threads"))):
         if isinstance(record, Problem):
             yield record
@@ -61,6 +61,8 @@ def read(source: TextSource) -> Iterator[Item]:
             yield from _record(record, f"{source.stem}-{number}", notes)
         else:
             bare.append(_ChatItem(record))
+        if not bare:
+            notes.settle()
     if bare:
         yield from _conversation(source.stem, bare, bare[0].item.ref, None, notes)
     yield from notes.problems()

@@ -111,7 +111,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation per file, or per record that holds a ``history``."""
-    notes = SkipLog()
+    notes = SkipLog(source.net)
     bare = _EventLog(source.stem, notes)
     for number, record in enumerate(records(source)):
         if isinstance(record, Problem):
@@ -149,7 +149,7 @@ class _EventLog:
         self.notes.unread(event, ref, _ACTION_KEYS if is_action else _OBSERVATION_KEYS if is_observation else _KEYS)
         for key in ("action", "observation"):
             if values.is_misplaced("kind", event.get(key)) and isinstance(event[key], str):
-                self.notes.add(f"words under '{key}', not read", ref)
+                self.notes.words_under(key, ref, event[key])
         if is_action:
             self._action(event, ref)
         elif is_observation:

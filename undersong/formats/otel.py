@@ -89,7 +89,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation for each conversation id, session id or, without either, trace."""
-    notes = SkipLog()
+    notes = SkipLog(source.net)
     yield from read_calls(_calls(source, notes), CallLog("otel"), notes)
 
 
@@ -166,7 +166,7 @@ def _call(span: Any, ref: SourceRef, notes: SkipLog) -> tuple[str, ModelCall] | 
     notes.unread(span, ref, _SPAN_KEYS)
     notes.misplaced(span.get("context"), ref)
     if values.is_misplaced("span_kind", span.get("name")):
-        notes.add("words under 'name', not read", ref)
+        notes.words_under("name", ref, span["name"])
     notes.no_object(span, ref, "context")
     events = span.get("events")
     if events is not None and not (isinstance(events, list) and all(isinstance(event, dict) for event in events)):
@@ -334,7 +334,7 @@ def _of_parts(role: Role, name: str | None, parts: list[Any], ref: SourceRef, no
     notes.odd(parts, ref)
     for part in parts:
         if isinstance(part, dict) and not _is_readable(part):
-            notes.add(values.block_name(part), ref)
+            notes.add(values.block_name(part), ref, part=part)
     typed = [part for part in parts if isinstance(part, dict)]
     calls = tuple(
         ToolCall(name=called, id=values.name(part.get("id")), input=part.get("arguments"))

@@ -33,27 +33,29 @@ class Repeats:
         others = [(text, ref) for text, ref in self._texts if text not in whole]
         if not others:
             return
-        words = {word for message in messages for text in _texts(message) for word in _WORD.findall(text)}
-        answers = _squeezed(message.text for message in messages if message.role == "assistant")
+        words = {word for message in messages for text in texts_of(message) for word in _WORD.findall(text)}
+        answers = squeezed(message.text for message in messages if message.role == "assistant")
         for text, ref in others:
-            if not words.issuperset(_WORD.findall(text)) and _squeezed((text,)) not in answers:
+            if not words.issuperset(_WORD.findall(text)) and squeezed((text,)) not in answers:
                 notes.add(OTHER_WORDS, ref)
 
 
-def _squeezed(texts: Iterable[str]) -> str:
+def squeezed(texts: Iterable[str]) -> str:
     """Texts one after the other without spaces, as some programs repeat the answers to a question."""
     return "".join("".join(text.split()) for text in texts)
 
 
-def _texts(message: Message) -> Iterator[str]:
+def texts_of(message: Message) -> Iterator[str]:
+    """What a message says, what was thought, what its tools were given and answered."""
     yield message.text
     yield message.thinking
     yield from (result.text for result in message.tool_results)
     for call in message.tool_calls:
-        yield from _strings(call.input)
+        yield from strings(call.input)
 
 
-def _strings(value: Any) -> Iterator[str]:
+def strings(value: Any) -> Iterator[str]:
+    """Every string within a value."""
     stack = [value]
     while stack:
         inner = stack.pop()

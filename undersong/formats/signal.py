@@ -46,7 +46,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation for each chat; parts of it follow as they come."""
-    chats = _SignalChats()
+    chats = _SignalChats(SkipLog(source.net))
     for record in records(source):
         if isinstance(record, Problem):
             yield record
@@ -62,8 +62,8 @@ def read(source: TextSource) -> Iterator[Item]:
 class _SignalChats:
     """Who takes part and which chats there are, so far; and the messages of the chat that was read last."""
 
-    def __init__(self) -> None:
-        self.notes = SkipLog()
+    def __init__(self, notes: SkipLog) -> None:
+        self.notes = notes
         self._names: dict[str, str] = {}
         self._titles: dict[str, str] = {}
         self._own_name = "you"

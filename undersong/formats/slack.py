@@ -61,7 +61,7 @@ def _is_about(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation for each channel, whose name is that of the file's folder: each file holds a day of it."""
-    notes = SkipLog()
+    notes = SkipLog(source.net)
     ref = SourceRef(file=source.name)
     if _is_about(FormatSample(source)):
         notes.add("list of people or channels, read for their names", ref)

@@ -27,6 +27,7 @@ from undersong.formats.binary import PARQUET, otlp_lines, otlp_messages, parquet
 
 if TYPE_CHECKING:
     from undersong.formats.neighbours import Neighbours
+    from undersong.formats.unread_words import UnreadWords
 
 CHUNK = 1 << 18
 SAMPLE = 1 << 16  # what detection may read; facts on the formats, detection order
@@ -79,6 +80,7 @@ class TextSource:
         self.encoding = ""  # of an input that is no UTF-8, once its start was read
         self.neighbours: Neighbours | None = None  # the other inputs of the run, where there is one
         self.dates: DateOrder | None = None  # what the user says of dates that can be read in two ways
+        self.net: UnreadWords | None = None  # what looks for words that no reader takes
 
     def chunks(self) -> Iterator[bytes]:
         """The unpacked bytes as UTF-8 without a byte order mark; raises InputError for what is not text or a bomb."""

@@ -36,6 +36,7 @@ _KEYS = frozenset(
 )  # fmt: skip
 _PART_KEYS = frozenset(("type", "text", "href", "user_id", "language", "document_id", "collapsed"))
 _CHAT_KEYS = frozenset(("id", "name", "type", "messages"))
+_GREETINGS = ("Here is the data you requested", "This page lists all ")
 _ACCOUNT = re.compile(r'"(?:left_)?chats"\s*:')
 _ID = re.compile(r'"id"\s*:\s*(-?\d{1,20})')
 
@@ -52,7 +53,7 @@ def sniff(sample: FormatSample) -> bool:
 
 def read(source: TextSource) -> Iterator[Item]:
     """One conversation for each chat."""
-    notes = SkipLog()
+    notes = SkipLog(source.net)
     chat = list[JsonRecord | Problem]()
     for record in records(source, ("messages",)):
         if isinstance(record, JsonRecord) and record.ref.pointer == "":
@@ -79,10 +80,10 @@ def _account(record: JsonRecord, notes: SkipLog) -> Iterator[Item]:
         about = account.get(name)
         if isinstance(about, dict) and isinstance(about.get("list"), list):
             chats += (JsonRecord(chat, place) for chat, place in elements(about["list"], ref, name, "list"))
-            notes.unread(about, ref, frozenset(("list",)))
+            notes.unread(_without_greeting(about), ref, frozenset(("list",)))
         elif about:
             notes.add(f"{name!r} that is not an object with a 'list', not read", ref)
-    notes.unread(account, ref, frozenset(LISTS))
+    notes.unread(_without_greeting(account), ref, frozenset(LISTS))
     if not chats:
         yield Problem(what="no list of messages or chats", where=str(ref))
     for chat, place in chats:
@@ -94,6 +95,12 @@ def _account(record: JsonRecord, notes: SkipLog) -> Iterator[Item]:
             yield from _conversation(elements(messages, place, "messages"), key, title, place, notes)
         else:
             yield Problem(what="a chat without a list of 'messages'", where=str(place))
+
+
+def _without_greeting(value: dict[str, Any]) -> dict[str, Any]:
+    """An object without the sentence with which Telegram itself says what it is."""
+    about = value.get("about")
+    return {key: part for key, part in value.items() if part is not about or not str(about).startswith(_GREETINGS)}
 
 
 def _conversation(

@@ -8,9 +8,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from undersong.models import Problem, Role, SourceRef, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from undersong.formats.unread_words import UnreadWords
 
 T = TypeVar("T")
 YEARS = range(1900, 2200)  # a time outside is a mistake of the source
@@ -215,14 +218,19 @@ def _from_epoch(value: float) -> datetime:
 class SkipLog:
     """Counts per reason, with the first place of each."""
 
-    def __init__(self) -> None:
+    def __init__(self, net: UnreadWords | None = None) -> None:
         self._counts: dict[str, tuple[int, str]] = {}
         self._keys: set[str] = set()
+        self.net = net
 
-    def add(self, what: str, ref: SourceRef | str, number: int = 1) -> None:
-        """Count something once more."""
+    def add(self, what: str, ref: SourceRef | str, number: int = 1, part: Any = None) -> None:
+        """Count something once more; ``part`` is what is not read, where that is not all that stands at ``ref``."""
         count, first = self._counts.get(what, (0, str(ref)))
         self._counts[what] = (count + number, first)
+        if self.net is not None and part is not None:
+            self.net.named(part)
+        elif self.net is not None and isinstance(ref, SourceRef) and what.endswith(_UNREAD):
+            self.net.noted(ref)
 
     def time(self, value: Any, ref: SourceRef) -> datetime | None:
         """The time that a value means; one that cannot be read is noted and None."""
@@ -248,7 +256,7 @@ class SkipLog:
         """Note each sentence of an object that stands where an id, a kind or a time belongs."""
         for key, inner in value.items() if isinstance(value, dict) else ():
             if is_misplaced(key, inner):
-                self._words_under(key, ref)
+                self.words_under(key, ref, inner)
 
     def no_object(self, value: Mapping[str, Any], ref: SourceRef, *keys: str) -> None:
         """Note each of these keys under which there are words, but not in an object."""
@@ -266,7 +274,7 @@ class SkipLog:
             self.misplaced(block, ref)
             kind = str(block.get("type", "text"))
             if (kind not in read or kind == "text") and not isinstance(block.get("text"), str):
-                self.add(block_name(block), ref)
+                self.add(block_name(block), ref, part=block)
             elif kind.endswith(("tool_result", "tool_use")):
                 self.unread(block, ref, _CALL_KEYS if kind.endswith("tool_use") else _RESULT_KEYS)
                 self._elsewhere(block, ref)
@@ -280,7 +288,7 @@ class SkipLog:
         if str(block["type"]).endswith("tool_result") and not block.keys() & set(_RESULT_TEXTS):
             for key, inner in block.items():
                 if key not in _RESULT_KEYS and isinstance(inner, str) and inner.strip() and not _has_words(inner):
-                    self._words_under(key, ref)
+                    self.words_under(key, ref, inner)
 
     def odd(self, content: Any, ref: SourceRef) -> None:
         """Note a content, or what stands in its list, that is neither text nor a block."""
@@ -304,19 +312,32 @@ class SkipLog:
         read for an id, a kind or a time, where a sentence stands in its place."""
         for key, inner in value.items():
             if is_misplaced(key, inner) if key in read else key not in _MARKS and _has_words(inner):
-                self._words_under(key, ref)
+                self.words_under(key, ref, inner)
 
-    def _words_under(self, key: str, ref: SourceRef) -> None:
+    def words_under(self, key: str, ref: SourceRef, value: Any) -> None:
+        """Note that the words of a value under a key are not read."""
         self._keys.add(key[:40])
         shown = key[:40] if len(self._keys) <= NOTED_KEYS else "…"
-        self.add(f"words under {shown!r}, not read", ref)
+        self.add(f"words under {shown!r}, not read", ref, part=value)
+
+    def settle(self) -> None:
+        """Note words of the records so far that are in nothing that was read of them."""
+        if self.net is not None:
+            self.net.settle(self)
 
     def problems(self) -> Iterator[Problem]:
         """One note per reason, such as ``3 × hidden message, not read``."""
+        self.settle()
         for what, (count, first) in self._counts.items():
             yield Problem(what=f"{count} × {what}", where=first, kind="note")
 
 
+_UNREAD = (
+    "not read",
+    "read as no message",
+    "read as none",
+    "stand in the sample",
+)  # how a note ends that names its place
 _STOPS = frozenset(".!?…")  # what a sentence of one word ends with
 _MARKS = frozenset((*DELETED, *EDITED))
 _RESULT_TEXTS = ("text", "content", "output")  # the keys of a result's text, the first that has any
@@ -334,6 +355,13 @@ _TOKENS = frozenset(
 _TOKEN = re.compile(
     r"(?:_(?:id|ip|ts|at|type|time|hash|order|version|slug|identifier|node)|[a-z](?:Id|At|Time|Uuid|Sent))$"
 )
+_IDS = frozenset(
+    ("id", "uuid", "type", "subtype", "kind", "role", "index", "epoch", "position", "version", "cwd", "schema",
+     "isSidechain", "usage", "metrics", "final_metrics", "stop_reason", "span_kind", "latency", "latency_ms", "tokens")
+)  # fmt: skip
+_ID = re.compile(r"(?:_(?:id|ip|type|hash|order|version|identifier|node)|[a-z](?:Id|Uuid))$")
+_TIME = re.compile(r"^(?:date|time|timestamp|ts)$|_(?:at|time|ts)$|[a-z](?:At|Time|Sent)$")
+_PATH = re.compile(r"(?:[~.]?/|[A-Za-z]:\\)\S|v?\d+\.\d")
 _NAMES = frozenset(("name", "title", "model", "sender", "username", "timezone", "target"))
 
 
@@ -350,6 +378,15 @@ def is_misplaced(key: str, value: Any) -> bool:
     return is_token(key) and _is_sentence(value) and time_or_none(value) is None
 
 
+def is_unusual(key: str, text: str, is_label: bool) -> bool:
+    """Whether a text of several words that nobody reads is no id, kind, time, name or label as its key has."""
+    if key in _IDS or _ID.search(key):  # an id or a kind has no spaces, but a path may
+        return _PATH.match(text) is None
+    if _TIME.search(key) and not any(map(str.isdigit, text)):
+        return True
+    return not (is_label or key in _NAMES or is_token(key)) or (_is_sentence(text) and time_or_none(text) is None)
+
+
 def _is_sentence(text: str) -> bool:
     """Whether a text ends as a sentence does, has several lines, or four words and more, not all of them names; a path
     has none."""
@@ -358,13 +395,18 @@ def _is_sentence(text: str) -> bool:
     return text.count(" ") >= _SPACES and text[:1] not in "/~" and _SMALL.search(text) is not None
 
 
+def is_wording(text: str) -> bool:
+    """Whether a string has several words, or ends as a sentence does."""
+    return " " in text.strip() or text.rstrip()[-1:] in _STOPS
+
+
 def _has_words(value: Any) -> bool:
     """Whether there is a string of several words anywhere in a value."""
     stack, seen = [value], 0
     while stack and seen < 10_000:
         inner, seen = stack.pop(), seen + 1
         if isinstance(inner, str):
-            if " " in inner.strip() or inner.rstrip()[-1:] in _STOPS:
+            if is_wording(inner):
                 return True
         elif isinstance(inner, dict):
             stack += inner.values()
