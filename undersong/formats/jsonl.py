@@ -27,6 +27,7 @@ from undersong.formats.json_stream import (
 from undersong.formats.normalize import own_author
 from undersong.formats.sniff import FormatSample
 from undersong.formats.sources import TextSource
+from undersong.formats.unread_words import settled
 from undersong.formats.values import EMPTY, SkipLog, inside
 from undersong.models import Conversation, Message, Observed, Problem, Role, SourceRef
 
@@ -204,17 +205,14 @@ def _line(line: bytes | None, ref: SourceRef, stem: str, notes: SkipLog) -> Iter
         if not line.isascii():
             line.decode()  # of keys that are not read nobody else looks at the bytes
         if not too_deep(line):
-            return _settled(JsonRecord(_decode(line), ref), stem, notes)
+            return settled(record := JsonRecord(_decode(line), ref), _record(record, stem, notes), notes)
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass  # no message, or no strict JSON: it is decoded as any other JSON
-    return (item for record in decoded(line, ref, "line", 0) for item in _settled(record, stem, notes))
-
-
-def _settled(record: JsonRecord | Problem, stem: str, notes: SkipLog) -> list[Item | Message]:
-    """What comes of a line that has not the common keys alone; words in it that nothing has are noted."""
-    if notes.net is None:
-        return list(_record(record, stem, notes))
-    return notes.net.settled(record, _record(record, stem, notes), notes)
+    return (
+        item
+        for record in decoded(line, ref, "line", 0)
+        for item in settled(record, _record(record, stem, notes), notes)
+    )
 
 
 def _common_message(line: bytes, ref: SourceRef) -> Message | None:

@@ -124,21 +124,6 @@ class UnreadWords:
             if self._open.pop(text, None) is None:
                 self._named.add(text)  # it may stand in a string that is JSON itself
 
-    def settled(
-        self, record: JsonRecord | Problem, items: Iterable[Item | Message], notes: SkipLog
-    ) -> list[Item | Message]:
-        """What came of a record that has nothing to do with others, whose words are looked for at once."""
-        if not isinstance(record, Problem):
-            self.record(record.value, record.ref)
-        came = list(items)
-        for item in came:
-            if isinstance(item, Message):
-                self.read(item)
-            else:
-                self.item(item)
-        self.settle(notes)
-        return came
-
     def settle(self, notes: SkipLog) -> None:
         """Note the strings whose words nothing has that was read so far; then begin anew."""
         nowhere = [item for item in self._open.items() if not any(self._is_noted(*place) for place in item[1])]
@@ -162,6 +147,22 @@ class UnreadWords:
         steps = _steps(path) if self._noted else []
         places = (values.inside(ref, *steps[:number]).pointer or "" for number in range(len(steps) + 1))
         return bool(self._noted) and any((ref.line, place) in self._noted for place in places)
+
+
+def settled(record: JsonRecord | Problem, items: Iterable[Item | Message], notes: SkipLog) -> Iterable[Item | Message]:
+    """What came of a record that has nothing to do with others, whose words are looked for at once."""
+    net = notes.net
+    if net is None or isinstance(record, Problem):
+        return items
+    net.record(record.value, record.ref)
+    came = list(items)
+    for item in came:
+        if isinstance(item, Message):
+            net.read(item)
+        else:
+            net.item(item)
+    net.settle(notes)
+    return came
 
 
 class _ReadWords:
