@@ -121,11 +121,13 @@ def show_real(folder: Path, state: str | None) -> None:
     print(f"claims: {dict(Counter(balance(claims)))}")
     print(f"Death Spiral on sessions: {share(spirals, len(results))}  goal < 0.03")
     for conversation, verdict in results:
-        for each in verdict.deductions:
-            words = " | ".join(quote.text.replace("\n", " ")[:160] for quote in each.quotes)
-            print(f"  −{each.points} {conversation.id[:8]} turn {each.position} {each.mechanism}/{each.kind}: {words}")
-        for each in verdict.bypasses:
-            print(f"  bypass {conversation.id[:8]} turn {each.position} {each.kind}: {' | '.join(each.lines)[:200]}")
+        for loss in verdict.deductions:
+            words = " | ".join(quote.text.replace("\n", " ")[:160] for quote in loss.quotes)
+            print(f"  −{loss.points} {conversation.id[:8]} turn {loss.position} {loss.mechanism}/{loss.kind}: {words}")
+        for bypass in verdict.bypasses:
+            print(
+                f"  bypass {conversation.id[:8]} turn {bypass.position} {bypass.kind}: {' | '.join(bypass.lines)[:200]}"
+            )
     show_read(results)
     for claim in claims if state else ():
         if claim.state == state:

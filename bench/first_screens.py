@@ -98,8 +98,8 @@ def show(name: str, case: Case, talks: Sequence[Talk]) -> None:
         print(f"{number}. [{point.kind}] {point.sentence}\n   “{point.quote}” – {point.speaker}\n   {point.sure}")
         for line in lines_of(case, point, texts):
             print(textwrap.indent(textwrap.fill(line, 150), "      | "))
-    for each in near_shapes(case):
-        print(each.sentence)
+    for shape in near_shapes(case):
+        print(shape.sentence)
     print(f"   {coverage.looked} {coverage.missing}")
 
 

@@ -50,12 +50,12 @@ def _row(provider: str, kind: str, text: str, how: dict[str, Any]) -> tuple[str,
         path = "/v1" if provider == "openai" else ""
         name = f"{provider}:m@http://127.0.0.1:{server.port}{path}"
         state, reason, booked = _asked(name, text, ledger)
-        requests, charged, kept = len(server.seen), server.charged, _kept(ledger)
+        requests, charged, stored = len(server.seen), server.charged, _kept(ledger)
         _asked(name, text, ledger)
         again = len(server.seen) - requests
     cost = (charged[0] * PRICE_IN + charged[1] * PRICE_OUT) / MILLION
     words = reason.replace("|", "/")[:110]
-    return kind, state, str(requests), f"${booked:.3f}", f"${cost:.3f}", kept, str(again), words
+    return kind, state, str(requests), f"${booked:.3f}", f"${cost:.3f}", stored, str(again), words
 
 
 def _asked(name: str, text: str, ledger: MemoryLedger) -> tuple[str, str, float]:

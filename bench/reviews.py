@@ -65,9 +65,9 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, help="So many of each folder.")
     parser.add_argument("--prevalence", type=float, default=0.2)
     arguments = parser.parse_args()
-    known = list(findings_of(arguments.data, arguments.worlds, arguments.prevalence))
-    likely = [each for each in known if not each.finding.is_lead]
-    for name, every in (("likely", likely), ("all with a confidence", known)):
+    findings = list(findings_of(arguments.data, arguments.worlds, arguments.prevalence))
+    likely = [each for each in findings if not each.finding.is_lead]
+    for name, every in (("likely", likely), ("all with a confidence", findings)):
         pool, rest = [each for each in every if in_pool(each)], [each for each in every if not in_pool(each)]
         share = fmean(each.right for each in pool)
         print(f"\n{name}: {len(pool)} findings, {share:.3f} right; log loss of the others {loss(rest, None):.3f}")
@@ -91,9 +91,9 @@ def findings_of(data: Path, worlds: int | None, prevalence: float) -> Iterator[K
                     yield Known(finding, what.startswith("true"))
 
 
-def in_pool(known: Known) -> bool:
+def in_pool(entry: Known) -> bool:
     """Whether the agent is of the half that is reviewed."""
-    return hashlib.sha256(known.finding.agent.encode()).digest()[0] < 128
+    return hashlib.sha256(entry.finding.agent.encode()).digest()[0] < 128
 
 
 def reviewed(pool: Sequence[Known], rest: Sequence[Known], order: Order, number: int, seed: int) -> Outcome:
@@ -116,10 +116,10 @@ def reviewed(pool: Sequence[Known], rest: Sequence[Known], order: Order, number:
     return Outcome(figure.value or 0.0, figure.low or 0.0, figure.high or 0.0, loss(rest, fitted), fitted is not None)
 
 
-def _review(known: Known, place: int, order: Order, propensity: float, pool: int, minute: int) -> Review:
+def _review(entry: Known, place: int, order: Order, propensity: float, pool: int, minute: int) -> Review:
     """``confidence`` is the same for all, so that they are one pool, of whatever confidence."""
     return Review(
-        kind="finding", id=str(place), evidence=evidence_hash(()), verdict="confirmed" if known.right else "rejected",
+        kind="finding", id=str(place), evidence=evidence_hash(()), verdict="confirmed" if entry.right else "rejected",
         at=START + timedelta(minutes=minute), drawn=order, propensity=propensity, pool=pool, confidence=1.0,
     )  # fmt: skip
 

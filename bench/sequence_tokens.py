@@ -40,9 +40,9 @@ def main() -> None:
             text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in answers)
             path.with_name(path.name.replace("questions", "answers")).write_text(text, encoding="utf-8")
             answers_by_id = {each["id"] for each in answers}
-            for each in (each for each in questions if each["id"] in answers_by_id):
-                fixed += sum((folder / each[part]).stat().st_size for part in ("instructions", "schema"))
-                sent, count = sent + len(each["question"].encode()), count + 1
+            for question in (each for each in questions if each["id"] in answers_by_id):
+                fixed += sum((folder / question[part]).stat().st_size for part in ("instructions", "schema"))
+                sent, count = sent + len(question["question"].encode()), count + 1
             answered += sum(len(json.dumps(each["answer"], ensure_ascii=False).encode()) for each in answers)
         findings, leads = audited(folder)
     show(count, fixed, sent, answered, findings, leads)
@@ -57,13 +57,13 @@ def audited(folder: Path) -> tuple[int, int]:
 
 def show(count: int, fixed: int, sent: int, answered: int, findings: int, leads: int) -> None:
     """Print the tokens of so many questions, and those of each finding."""
-    each = load_prices().tokens.bytes_each
-    whole = (fixed + sent + answered) / each
-    print(f"{count} questions about whole sequences, tokens (bytes / {each}):")
-    print(f"  in  {(fixed + sent) / each:,.0f}, of them {fixed / each:,.0f} instructions and schema, the same in each")
-    print(f"  out {answered / each:,.0f}")
+    unit = load_prices().tokens.bytes_each
+    whole = (fixed + sent + answered) / unit
+    print(f"{count} questions about whole sequences, tokens (bytes / {unit}):")
+    print(f"  in  {(fixed + sent) / unit:,.0f}, of them {fixed / unit:,.0f} instructions and schema, the same in each")
+    print(f"  out {answered / unit:,.0f}")
     print(f"{findings} findings and {leads} leads: {whole / max(findings, 1):,.0f} tokens a finding,")
-    print(f"  {(sent + answered) / each / max(findings, 1):,.0f} without the instructions, which a cache holds")
+    print(f"  {(sent + answered) / unit / max(findings, 1):,.0f} without the instructions, which a cache holds")
 
 
 class Talks:

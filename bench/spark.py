@@ -120,15 +120,15 @@ class ExecutorKiller:
 
 def executors(application: str) -> list[int]:
     """The processes of this application's executors."""
-    found = []
+    names = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue
         if any(b"CoarseGrainedExecutorBackend" in word for word in words) and application.encode() in words:
-            found.append(int(path.parent.name))
-    return sorted(found)
+            names.append(int(path.parent.name))
+    return sorted(names)
 
 
 @contextmanager
@@ -351,8 +351,8 @@ def skew(arguments: argparse.Namespace) -> bool:
         pq.write_table(table_of(half), path)
         frame, parts = opened.read.parquet(path), arguments.parts
         placed = spark._by_agent(frame.withColumn("beside", sql.lit(None).cast("string")), parts)
-        for title, each in (("by hash", frame.repartition(parts, "agent")), ("placed", placed)):
-            sizes = sorted(row["count"] for row in each.groupBy(sql.spark_partition_id()).count().collect())
+        for title, layout in (("by hash", frame.repartition(parts, "agent")), ("placed", placed)):
+            sizes = sorted(row["count"] for row in layout.groupBy(sql.spark_partition_id()).count().collect())
             print(f"{len(half):,} rows, half of one agent, {parts} parts {title}: {sizes}", flush=True)
         began = time.monotonic()
         result = spark.detect(frame, Options(effort=None), parts=parts)

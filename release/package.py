@@ -66,8 +66,8 @@ def environment(folder: Path, wheel: Path) -> Path:
 
 def size(folder: Path) -> int:
     """Bytes of the files of an environment, without pip, bytecode and what links point to."""
-    kept = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return sum(path.stat().st_size for path in kept if not {"pip", "__pycache__"} & set(path.parts))
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return sum(path.stat().st_size for path in files if not {"pip", "__pycache__"} & set(path.parts))
 
 
 def try_out(wheel: Path) -> dict[str, float | int]:

@@ -28,12 +28,12 @@ LONG = tuple(f"test_{name}.py" for name in (  # by the time they take, those tha
 ))  # fmt: skip
 SLOW_FOLDERS = frozenset({"plugins"})  # each test starts a program
 SLOW = frozenset(f"test_{name}.py" for name in (  # measured: most of them take 3 s of CPU or more
-    "action", "audit_confirmation", "batches", "budget_runs", "calibration", "documents", "equal", "exact", "faults",
-    "fuzz", "history_sweep", "inspect",
-    "kill", "ledger", "live", "mcp", "models", "monitor", "necessary_conditions", "ood_check", "own_model", "packed",
-    "parts", "pytest_plugin", "rerun",
-    "resampled", "scan_export", "schemas", "significance", "site", "splitter", "steps", "tail", "tokens", "trait_heads",
-    "turns", "typed", "validation", "watch", "watch_messages", "worlds",
+    "action", "audit_confirmation", "batches", "budget_runs", "cache_warming", "calibration", "documents", "equal",
+    "exact", "extras", "faults", "fuzz", "group_by", "history_sweep", "inspect",
+    "kill", "ledger", "live", "mcp", "merge", "models", "monitor", "necessary_conditions", "ood_check", "own_model",
+    "packed", "panel", "parts", "processes", "progress", "pytest_plugin", "report", "rerun",
+    "resampled", "room", "scan_export", "schemas", "significance", "site", "splitter", "steps", "stop", "tail",
+    "tokens", "trait_heads", "turns", "typed", "validation", "watch", "watch_messages", "worlds", "yaml_parsers",
 ))  # fmt: skip
 SERVERS = frozenset(f"test_{name}.py" for name in ("tiny_llm", "pages", "outage", "graph", "spark", "postgres"))
 SERVER_FOLDERS = frozenset({"browser"})

@@ -17,6 +17,9 @@ import undersong
 
 PACKAGE = Path(undersong.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
+PROGRAMS = [
+    path for folder in ("bench", "train", "release") for path in (Path(__file__).parents[1] / folder).rglob("*.py")
+]
 HEAVY = ("numpy", "jinja2", "lark", "yaml", "ahocorasick_rs", "sqlite3", "neo4j", "pyarrow")
 LONGEST = 500  # lines of a file
 UNNAMED = {
@@ -109,6 +112,7 @@ def test_no_file_is_too_long() -> None:
 
 def test_names_say_what_they_name() -> None:
     assert [name for path in FILES for name in unnamed(tree(path), str(path.relative_to(PACKAGE)))] == []
+    assert [name for path in PROGRAMS for name in unnamed(tree(path), path.stem)] == []
 
 
 def unnamed(node: ast.AST, scope: str) -> list[str]:

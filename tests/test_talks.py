@@ -62,9 +62,9 @@ def named(conversation: str, agent: str, shape: str, confidence: float | None = 
 
 def test_a_right_name_a_wrong_name_and_an_innocent_are_counted_apart() -> None:
     right = score(TRUTH, [named("a", "x", "darvo", 0.9), named("a", "x", "con_game", 0.6)])
-    assert (right.named, right.found, right.innocent) == (Share(1, 1), Share(1, 1), Share(0, 3))
+    assert (right.named, right.spotted, right.innocent) == (Share(1, 1), Share(1, 1), Share(0, 3))
     wrong = score(TRUTH, [named("a", "x", "con_game"), named("a", "y", "darvo"), named("b", "z", "darvo")])
-    assert (wrong.named, wrong.found, wrong.innocent) == (Share(0, 1), Share(1, 1), Share(2, 3))
+    assert (wrong.named, wrong.spotted, wrong.innocent) == (Share(0, 1), Share(1, 1), Share(2, 3))
     assert wrong.look_alike == Share(1, 1)
 
 

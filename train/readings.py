@@ -36,9 +36,9 @@ def wrong(reading: Json, text: str | None) -> str:
     if reading.get("stance") not in STANCES:
         return f"the stance {reading.get('stance')!r} is none of {', '.join(STANCES)}"
     names = {"indicators": set(taxonomy().indicators), "mechanisms": None}
-    for kind, known in names.items():
+    for kind, allowed in names.items():
         for quote, name, sure in reading.get(kind, []):
-            if known is not None and name not in known:
+            if allowed is not None and name not in allowed:
                 return f"unknown indicator {name}"
             if sure not in SURE:
                 return f"confidence {sure} of {name}"

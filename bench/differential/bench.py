@@ -115,10 +115,10 @@ class Bench:
         outs = []
         for command, line in zip(wanted, ran.stdout.splitlines(), strict=True):
             self.begin(f"undersong {' '.join(command)}")
-            said = json.loads(line)
-            for name, text in said.items():
+            streams = json.loads(line)
+            for name, text in streams.items():
                 self.record(name, text.encode("utf-8", "surrogateescape"))
-            outs.append(said["stdout"].encode("utf-8", "surrogateescape"))
+            outs.append(streams["stdout"].encode("utf-8", "surrogateescape"))
         return outs
 
     def script(self, name: str, *arguments: str) -> bytes:

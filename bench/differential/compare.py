@@ -58,13 +58,13 @@ def digests(folder: Path) -> dict[str, str]:
 
 def against(golden: Path, folder: Path) -> tuple[int, list[str]]:
     """As ``differences``, of one side beside the hashes of a golden file; sections that did not run are left out."""
-    ours, found = json.loads(golden.read_text(encoding="utf-8"))["records"], digests(folder)
-    ran = {name.partition("/")[0] for name in found} - {"inputs"}  # only those of the sections that run are made
-    names = sorted({name for name in ours if name.partition("/")[0] in ran} | {*found})
+    ours, new = json.loads(golden.read_text(encoding="utf-8"))["records"], digests(folder)
+    ran = {name.partition("/")[0] for name in new} - {"inputs"}  # only those of the sections that run are made
+    names = sorted({name for name in ours if name.partition("/")[0] in ran} | {*new})
     texts = [
-        f"{heading(name, folder / name)}\n    {'not in this run' if name not in found else 'not as in the golden file'}"
+        f"{heading(name, folder / name)}\n    {'not in this run' if name not in new else 'not as in the golden file'}"
         for name in names
-        if ours.get(name) != found.get(name)
+        if ours.get(name) != new.get(name)
     ]
     return len(names), texts
 

@@ -55,8 +55,8 @@ def random_rules(side: Side, out: Path, batches: int) -> None:
     halves = ((0, batches // 2), (batches // 2, batches))
     with ThreadPoolExecutor(2) as pool:
         made = [pool.submit(inside, side, "make_rules.py", str(out), *map(str, half), *sizes) for half in halves]
-    for each in made:
-        each.result()
+    for rule_file in made:
+        rule_file.result()
 
 
 def inside(side: Side, name: str, *arguments: str) -> None:
@@ -142,8 +142,8 @@ def world_rows(world: dict[str, object]) -> list[dict[str, object]]:
     """The messages of a world as rows."""
     messages = world["messages"]
     assert isinstance(messages, list)
-    found = []
+    rows = []
     for position, message in enumerate(messages):
         names = {k: f"{world['world_id']}:{message[k]}" for k in ("id", "agent", "target", "thread") if message[k]}
-        found.append({**message, **names, "position": position})
-    return found
+        rows.append({**message, **names, "position": position})
+    return rows

@@ -43,15 +43,15 @@ def tables(path: Path, *, unordered: bool = False) -> dict[str, bytes]:
         schema = "\n".join(
             sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL ORDER BY name")
         )
-        found = {"schema": f"{schema}\nuser_version {db.execute('PRAGMA user_version').fetchone()[0]}".encode()}
+        contents = {"schema": f"{schema}\nuser_version {db.execute('PRAGMA user_version').fetchone()[0]}".encode()}
         names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         for name in names:
             cursor = db.execute(f'SELECT * FROM "{name}"')
             columns = [column[0] for column in cursor.description]
             lines = [_line(name, columns, row) for row in cursor]
-            found[name] = "\n".join([repr(columns), *(sorted(lines) if unordered else lines)]).encode()
+            contents[name] = "\n".join([repr(columns), *(sorted(lines) if unordered else lines)]).encode()
     db.close()
-    return found
+    return contents
 
 
 def _line(table: str, columns: list[str], row: tuple[object, ...]) -> str:

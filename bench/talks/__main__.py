@@ -89,10 +89,10 @@ def _reliability(truth: Sequence[Json], named: Iterable[Json]) -> None:
     """Of findings with such a confidence, how many name the shape of a planted speaker."""
     shapes = _planted(truth)
     bands: dict[int, list[bool]] = defaultdict(list)
-    for each in named:
-        if each["confidence"] is not None:
-            true = shapes.get((each["conversation"], each["agent"])) == one_name(each["shape"])
-            bands[min(4, int(5 * each["confidence"]))].append(true)
+    for lead in named:
+        if lead["confidence"] is not None:
+            true = shapes.get((lead["conversation"], lead["agent"])) == one_name(lead["shape"])
+            bands[min(4, int(5 * lead["confidence"]))].append(true)
     print("reliability of the rules' confidence, true of all findings:")
     for band, hits in sorted(bands.items()):
         print(f"  {band / 5:.1f} to {(band + 1) / 5:.1f}   {Share(sum(hits), len(hits))}")
@@ -165,15 +165,15 @@ def _line(
         own = values[identity(*place, roles[place]), place[0]]
         scores = [score for row in own for trait in traits if (score := (row.traits or {}).get(trait)) is not None]
         means[place] = fmean(scores) if scores else 0.0
-    found = auc([value for place, value in means.items() if place in planted],
+    area = auc([value for place, value in means.items() if place in planted],
                 [value for place, value in means.items() if place not in planted])  # fmt: skip
-    print(f"  {name:<34}{found:.2f}" if found is not None else f"  {name:<34}none")
+    print(f"  {name:<34}{area:.2f}" if area is not None else f"  {name:<34}none")
 
 
 def _show(name: str, result: Score, *, shapes: bool) -> None:
     print(f"{name} (confidence {CUT:g} and more)")
     print(f"  shapes named       {result.named}")
-    print(f"  planted found      {result.found}")
+    print(f"  planted found      {result.spotted}")
     print(f"  innocent named in  {result.innocent} conversations, look-alikes {result.look_alike}")
     if shapes:
         for group in (result.by_strength, result.by_shape):

@@ -54,7 +54,7 @@ class Score(NamedTuple):
     """Shares over a set; ``innocent`` over conversations in which somebody innocent is named."""
 
     named: Share
-    found: Share
+    spotted: Share
     innocent: Share
     look_alike: Share
     by_shape: dict[str, Share]
@@ -69,7 +69,7 @@ def read_lines(path: Path) -> list[Json]:
 def score(truth: Iterable[Json], predictions: Iterable[Json], cut: float = CUT) -> Score:
     """Predictions against the truth of a set."""
     best = strongest(predictions, cut)
-    named, found = Counter[str](), Counter[str]()
+    named, spotted = Counter[str](), Counter[str]()
     by_shape, by_strength = defaultdict[str, list[bool]](list), defaultdict[str, list[bool]](list)
     accused, alike = [], []
     for row in truth:
@@ -82,12 +82,12 @@ def score(truth: Iterable[Json], predictions: Iterable[Json], cut: float = CUT) 
         if culprit is not None:
             right = culprit in mine and one_name(mine[culprit]) == one_name(row["shape"])
             named[str(right)] += 1
-            found[str(culprit in mine)] += 1
+            spotted[str(culprit in mine)] += 1
             by_shape[row["shape"]].append(right)
             by_strength[row["strength"]].append(right)
     return Score(
         named=Share(named["True"], named.total()),
-        found=Share(found["True"], found.total()),
+        spotted=Share(spotted["True"], spotted.total()),
         innocent=Share(sum(accused), len(accused)),
         look_alike=Share(sum(alike), len(alike)),
         by_shape={name: Share(sum(hits), len(hits)) for name, hits in sorted(by_shape.items())},
@@ -98,12 +98,12 @@ def score(truth: Iterable[Json], predictions: Iterable[Json], cut: float = CUT) 
 def strongest(predictions: Iterable[Json], cut: float) -> dict[tuple[str, str], str]:
     """(conversation, agent) → shape of the most confident prediction at or above the cut."""
     best: dict[tuple[str, str], tuple[float, str]] = {}
-    for each in predictions:
-        confidence = each.get("confidence")
+    for prediction in predictions:
+        confidence = prediction.get("confidence")
         sure = 1.0 if confidence is None else float(confidence)
-        place = each["conversation"], each["agent"]
+        place = prediction["conversation"], prediction["agent"]
         if sure >= cut and (place not in best or sure > best[place][0]):
-            best[place] = sure, each["shape"]
+            best[place] = sure, prediction["shape"]
     return {place: shape for place, (_, shape) in best.items()}
 
 
@@ -151,12 +151,12 @@ def cues(truth: Sequence[Json], messages: Sequence[Json]) -> dict[str, float | N
         "conversation: speakers": lambda rows: len({each["author"] for each in rows}),
     }
     measured = {place: _speaker_cues(rows, by_talk[place[0]]) for place, rows in people.items()}
-    found: dict[str, float | None] = {}
+    areas: dict[str, float | None] = {}
     for name in next(iter(measured.values()), {}):
-        found[name] = auc(*_split({place: values[name] for place, values in measured.items()}, culprits))
+        areas[name] = auc(*_split({place: values[name] for place, values in measured.items()}, culprits))
     for name, size in of_talk.items():
-        found[name] = auc(*_split({talk: size(rows) for talk, rows in by_talk.items()}, planted))
-    return found
+        areas[name] = auc(*_split({talk: size(rows) for talk, rows in by_talk.items()}, planted))
+    return areas
 
 
 def _speaker_cues(own: Sequence[Json], talk: Sequence[Json]) -> dict[str, float]:

@@ -93,8 +93,8 @@ def _read_again(world: World, rng: np.random.Generator) -> World:
     return {**world, "messages": messages}
 
 
-def _name(each: Row | Finding) -> str:
-    return each.agent.partition(":")[2]
+def _name(item: Row | Finding) -> str:
+    return item.agent.partition(":")[2]
 
 
 def _show(label: str, scored: Sequence[Scored], least: float) -> None:
@@ -102,15 +102,15 @@ def _show(label: str, scored: Sequence[Scored], least: float) -> None:
     hits: Counter[str] = Counter()
     plants: Counter[str] = Counter()
     alarms = quiet = 0
-    for each in scored:
-        sure = sorted((f for f in each.findings if (f.confidence or 0.0) >= least), key=lambda f: f.strength)
+    for world in scored:
+        sure = sorted((f for f in world.findings if (f.confidence or 0.0) >= least), key=lambda f: f.strength)
         best = {(_name(finding), finding.pattern): finding for finding in sure}
-        for plant in each.truth["truth"]:
+        for plant in world.truth["truth"]:
             finding = best.pop((plant["agent"], plant["pattern"]), None)
             plants[plant["pattern"]] += 1
             hits[plant["pattern"]] += finding is not None and names(finding, plant)
         alarms += len(best)
-        quiet += len(best) * (not each.truth["truth"])
+        quiet += len(best) * (not world.truth["truth"])
     named, busy = _busy_named(scored, least)
     read = sum(each.read.total() for each in scored)
     calm = sum(each.read.total() for each in scored if not each.truth["truth"])
@@ -123,10 +123,10 @@ def _show(label: str, scored: Sequence[Scored], least: float) -> None:
 def _busy_named(scored: Iterable[Scored], least: float) -> tuple[int, int]:
     """How many busy agents without a plan are named, and how many there are."""
     named = busy = 0
-    for each in scored:
-        often = {agent for agent, count in each.read.items() if count >= BUSY} - planned(each.truth)
+    for world in scored:
+        often = {agent for agent, count in world.read.items() if count >= BUSY} - planned(world.truth)
         busy += len(often)
-        named += len(often & {_name(finding) for finding in each.findings if (finding.confidence or 0.0) >= least})
+        named += len(often & {_name(finding) for finding in world.findings if (finding.confidence or 0.0) >= least})
     return named, busy
 
 
@@ -137,11 +137,11 @@ def planned(truth: World) -> set[str]:
 
 def _reliability(scored: Sequence[Scored]) -> None:
     bands: dict[float, list[bool]] = defaultdict(list)
-    for each in scored:
-        for finding in each.findings:
+    for world in scored:
+        for finding in world.findings:
             if finding.confidence is not None:
                 band = max(low for low in BANDS if finding.confidence >= low)
-                bands[band].append(any(names(finding, plant) for plant in each.truth["truth"]))
+                bands[band].append(any(names(finding, plant) for plant in world.truth["truth"]))
     print("true of findings with a confidence")
     for low, true in sorted(bands.items()):
         print(f"  {low:.1f} to {low + 0.2:.1f}   {Share(sum(true), len(true))}")

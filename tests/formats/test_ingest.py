@@ -268,6 +268,7 @@ def test_a_line_of_100_mb_is_passed_over_in_bounded_memory(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("opening", ['[{"mapping": "', '{"author": "kira", "text": "'])
+@pytest.mark.slow
 def test_a_file_that_is_one_element_of_100_mb_is_refused_in_bounded_memory(tmp_path: Path, opening: str) -> None:
     path = tmp_path / "long.json"
     with path.open("wb") as file:
@@ -290,6 +291,7 @@ def test_nesting_a_million_deep_is_reported_and_the_rest_is_read(tmp_path: Path,
     assert "nested deeper than 200 levels" in result.problem_texts("record")[0]
 
 
+@pytest.mark.slow
 def test_a_zip_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("conversations.json", "w") as member:
@@ -301,6 +303,7 @@ def test_a_zip_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     assert memory < 200
 
 
+@pytest.mark.slow
 def test_a_large_list_is_read_in_memory_that_does_not_grow_with_it(tmp_path: Path) -> None:
     node = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["word " * 200]}}
     mapping = {str(number): {"id": str(number), "parent": None, "message": node} for number in range(20)}

@@ -55,10 +55,10 @@ def prompt(tier: str) -> Any:
 async def observed() -> list[Any]:
     """The asynchronous monitor on a store of its own."""
     async with undersong.Monitor("library.db") as monitor:
-        given = [{"id": f"m{n}", "conversation": "c", "author": m["agent"], **m} for n, m in enumerate(MESSAGES)]
-        for message in given:
+        messages = [{"id": f"m{n}", "conversation": "c", "author": m["agent"], **m} for n, m in enumerate(MESSAGES)]
+        for message in messages:
             message.pop("agent")
-        seen: list[Any] = [await monitor.observe(message) for message in given]
+        seen: list[Any] = [await monitor.observe(message) for message in messages]
         return [*seen, await monitor.session("c"), await monitor.rows("c")]
 
 

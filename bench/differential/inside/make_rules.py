@@ -35,14 +35,14 @@ def rule_file(seed: int) -> dict[str, Any]:
 
 def rows(seed: int) -> list[dict[str, Any]]:
     """The rows of a random world, under names of its own."""
-    found = []
+    made = []
     for row in worlds.random_rows(random.Random(seed)):
         keys = json.loads(msgspec.json.encode(row))
         for name in ("id", "agent", "target", "conversation"):
             if keys.get(name) is not None:
                 keys[name] = f"w{seed}-{keys[name]}"
-        found.append(keys)
-    return found
+        made.append(keys)
+    return made
 
 
 def main() -> None:

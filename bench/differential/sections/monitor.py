@@ -105,11 +105,11 @@ def _ticks(pid: int) -> int:
 
 def at_the_end(printed: bytes) -> bytes:
     """The findings that hold at the end; which pieces a growing file was read in decides what was printed before."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for line in printed.splitlines():
         value = json.loads(line)
         if "retracted" in value:
-            found.pop(value["retracted"], None)
+            contents.pop(value["retracted"], None)
         elif "finding_id" in value:
-            found[value["finding_id"]] = line
-    return b"\n".join(found[name] for name in sorted(found))
+            contents[value["finding_id"]] = line
+    return b"\n".join(contents[name] for name in sorted(contents))

@@ -73,16 +73,16 @@ def _listed(bench: Bench, exported: bytes) -> None:
 
 def _values(lines: bytes, key: str) -> list[str]:
     """The values of a key, wherever it stands in JSON lines."""
-    found: list[str] = []
+    values: list[str] = []
 
     def note(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found.extend(value for name, value in pairs if name == key and isinstance(value, str))
+        values.extend(value for name, value in pairs if name == key and isinstance(value, str))
         return dict(pairs)
 
     for line in lines.splitlines():
         if line.startswith(b"{"):
             json.loads(line, object_pairs_hook=note)
-    return found
+    return values
 
 
 def _forgotten(bench: Bench) -> None:

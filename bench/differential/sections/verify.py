@@ -18,23 +18,23 @@ def verify(bench: Bench, writer: Side) -> None:
     """Verify what ``writer`` wrote, in a copy under the same names, so that both versions have the same to say."""
     bench.folder.mkdir(parents=True, exist_ok=True)
     bench.take("samples")
-    found = reports(writer)
-    for path in found:
+    folders = reports(writer)
+    for path in folders:
         shutil.copytree(writer.work / "runs" / path, bench.folder / path)
-    bench.many([["verify", str(path)] for path in found])
-    bench.many([["verify", str(path), "samples"] for path in found if path.name in ("undersong-report", "redacted")])
-    bench.many([["verify", str(path), "--digest", "0123456789abcdef"] for path in found[:3]])
-    _tampered(bench, found[:3])
+    bench.many([["verify", str(path)] for path in folders])
+    bench.many([["verify", str(path), "samples"] for path in folders if path.name in ("undersong-report", "redacted")])
+    bench.many([["verify", str(path), "--digest", "0123456789abcdef"] for path in folders[:3]])
+    _tampered(bench, folders[:3])
     _stores(bench, writer)
 
 
-def _tampered(bench: Bench, found: list[Path]) -> None:
+def _tampered(bench: Bench, folders: list[Path]) -> None:
     """A report with one byte changed, and one with a file gone."""
-    for path in found:
+    for path in folders:
         page = bench.folder / path / "forensic_audit_report.md"
         page.write_bytes(page.read_bytes().replace(b"e", b"E", 1))
         (bench.folder / path / "report.html").unlink()
-    bench.many([["verify", str(path)] for path in found])
+    bench.many([["verify", str(path)] for path in folders])
 
 
 def _stores(bench: Bench, writer: Side) -> None:
