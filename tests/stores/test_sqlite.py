@@ -22,7 +22,7 @@ from undersong.stores.erasure import forget
 from undersong.stores.integrity import problems
 from undersong.stores.listing import FindingQuery, SearchQuery
 from undersong.stores.protocol import AgentSweep
-from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.sqlite import SQLiteStore, temporary_store
 from undersong.stores.sqlite.connection import MIGRATIONS, run_migration
 from undersong.stores.sqlite.seals import Sealer
 
@@ -66,7 +66,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from undersong.models import Conversation, ThreadScan
-from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.sqlite import SQLiteStore, temporary_store
 from undersong.stores.sqlite.seals import Sealer
 store = SQLiteStore(Path(sys.argv[1]))
 store.put_conversation(Conversation(id="theirs", source_format="jsonl"), (), ThreadScan(conversation="theirs"))
@@ -407,7 +407,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from undersong.models import Row
-from undersong.stores.sqlite import SQLiteStore
+from undersong.stores.sqlite import SQLiteStore, temporary_store
 from undersong.stores.sqlite.seals import Sealer
 path, who = Path(sys.argv[1]), sys.argv[2]
 with SQLiteStore(path) as store:
@@ -467,3 +467,16 @@ def test_a_search_keeps_up_with_its_messages_through_new_versions_damage_and_mig
         assert store.list_findings(FindingQuery(conversation="c1")).items == (make_finding("f", "c1"),)
         assert [(each.agent, each.messages, each.findings) for each in store.list_agents().items] == [("kira", 1, 1)]
         assert [*store.integrity_errors()] == []
+
+
+def test_a_store_that_nobody_searches_has_all_but_the_index_and_others_can_open_it() -> None:
+    with temporary_store(searched=False) as store:
+        for texts in (("apples", "pears", "plums"), ("apples", "quinces")):
+            mine = talk(*texts)
+            store.put_conversation(mine, *scans(mine))
+        store.put_answers([("c1", answer())])
+        assert store.search(SearchQuery(words="apples")).total == 0
+        with SQLiteStore(store.path) as other, SQLiteStore(store.path, read_only=True) as reader:
+            assert other.conversation("c1") == reader.conversation("c1") == (mine, *scans(mine))
+            other.put_answers([("c1", answer(score=0.25))])
+            assert reader.answers("c1", "j1") == store.answers("c1", "j1") == {"m0": answer(score=0.25)}

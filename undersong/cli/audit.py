@@ -322,7 +322,7 @@ def opened(address: str, *, keep: bool) -> AbstractContextManager[Store]:
     """The store, or one that is gone afterwards."""
     from undersong.stores.sqlite import temporary_store
 
-    return open_store(address) if keep else temporary_store()
+    return open_store(address) if keep else temporary_store(searched=False)
 
 
 def _for_two_readings(options: Options) -> Options:

@@ -92,7 +92,7 @@ def audit(
     unreadable files and a failed judge do not raise: they are in ``case.problems``, and what could be read is read.
     """
     if store is None or isinstance(store, str | Path):
-        with temporary_store() if store is None else open_store(store) as opened_store:
+        with temporary_store(searched=False) if store is None else open_store(store) as opened_store:
             return audit(inputs, opened_store, options, progress, session=session)
     options, progress = options or Options(), progress or silent
     opened = open_session(options.judge, options.terms, store, options.ledger)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -75,8 +76,28 @@ def open_store(address: str, read_only: bool) -> SQLiteStore:
     return SQLiteStore(Path(address), read_only=read_only)
 
 
+class ScratchStore(SQLiteStore):
+    """A store for one run that searches nothing: it neither indexes the words of messages nor seals what it writes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        for (seal,) in self._db.execute("SELECT name FROM sqlite_temp_master WHERE type = 'trigger'").fetchall():
+            self._db.execute(f"DROP TRIGGER temp.{seal}")
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with super()._writing() as db:
+            query = "SELECT sql FROM sqlite_master WHERE name IN ('messages_come', 'messages_go')"
+            statements = db.execute(query).fetchall()
+            db.execute("DROP TRIGGER messages_come")
+            db.execute("DROP TRIGGER messages_go")
+            yield db
+            for (statement,) in statements:  # whoever opens the file finds the tables of every store
+                db.execute(statement)
+
+
 @contextmanager
-def temporary_store() -> Iterator[SQLiteStore]:
+def temporary_store(*, searched: bool = True) -> Iterator[SQLiteStore]:
     """A store in a temporary file that is removed afterwards: bounded memory for a run that stores nothing."""
-    with scratch_folder() as folder, SQLiteStore(folder / "run.db") as store:
+    with scratch_folder() as folder, (SQLiteStore if searched else ScratchStore)(folder / "run.db") as store:
         yield store
