@@ -18,7 +18,7 @@ from undersong.verdict.required_words import ExpressionFilter, Needs, required_w
 from undersong.verdict.shell import CheckKind
 
 SENTENCE = 400  # characters looked at on each side for the ends of a sentence, so that one endless line stays cheap
-_CURLY = str.maketrans("’‘“”\t", "''\"\" ")
+_CURLY = {"’": "'", "‘": "'", "“": '"', "”": '"', "\t": " "}
 _QUOTED = re.compile(r"^[ \t]{0,3}>[^\n]*$", re.MULTILINE)
 _END = re.compile(r"[.!?](?=[\s\"')*_]|$)|\n")
 _CLAUSE = re.compile(r"[,;:()]\s|[–—]|\s-\s|\b(?:and|but|so|then)\b")
@@ -26,7 +26,9 @@ _CLAUSE = re.compile(r"[,;:()]\s|[–—]|\s-\s|\b(?:and|but|so|then)\b")
 
 def prose(message: Message, scan: Scan) -> str:
     """The text with spaces in place of its code and quoted lines, and plain quotation marks; as long as the text."""
-    text = message.text.translate(_CURLY)
+    text = message.text
+    for mark, plain in _CURLY.items():  # a table for all would be asked for every letter
+        text = text.replace(mark, plain)
     spans = [
         (block.start, block.end) for block in scan.code_blocks if block.start is not None and block.end is not None
     ]

@@ -8,12 +8,14 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from undersong.core.text import turn_at
+from undersong.datafiles.stored import stored
 from undersong.datafiles.verdict_config import bypass_config, edit_claims_config, ledger_config, pattern
 from undersong.models.verdict import EDITED
 from undersong.verdict.bypass_context import diff_lines
 from undersong.verdict.check_claims import Ruling
 from undersong.verdict.claims import clause_before, sentences
 from undersong.verdict.named_files import may_touch_any
+from undersong.verdict.required_words import ExpressionFilter, Needs, required_words
 from undersong.verdict.signatures import changed_signature
 from undersong.verdict.touched_files import TouchedFile, is_same_file, takes_back, touched_files, within_project
 from undersong.verdict.transcript import Transcript, TranscriptTurn
@@ -77,14 +79,15 @@ def edit_claims(turn: TranscriptTurn) -> Iterator[EditClaim]:
 
 def _in_sentence(text: str, first: int, last: int) -> Iterator[EditClaim]:
     words = text[first:last]
-    for form, shape in _shapes():
-        for match in shape.finditer(words):
+    for place in _filter().possible(words):
+        form, expression = _expressions()[place]
+        for match in _shape(expression).finditer(words):
             if not _is_claimed(words, match):
                 continue
-            place = (first + match.start(), first + match.end())
+            bounds = (first + match.start(), first + match.end())
             group = _group(match) if form == "untouched" else ""
             names = _names(match["group"]) if group == FILE else _names(words)
-            yield EditClaim(*place, form, first, last, group, names, (match.groupdict().get("kind") or "").strip())
+            yield EditClaim(*bounds, form, first, last, group, names, (match.groupdict().get("kind") or "").strip())
 
 
 def _is_claimed(words: str, match: re.Match[str]) -> bool:
@@ -251,7 +254,7 @@ def _name_shape() -> re.Pattern[str]:
 
 
 @cache
-def _shapes() -> tuple[tuple[ClaimForm, re.Pattern[str]], ...]:
+def _expressions() -> tuple[tuple[ClaimForm, str], ...]:
     config = edit_claims_config()
     file = rf"[`*_'\"]*(?:{ledger_config().files}|{_NAME})[`*_'\"]*"
     groups = "|".join(entry.words for entry in config.groups.values())
@@ -262,7 +265,7 @@ def _shapes() -> tuple[tuple[ClaimForm, re.Pattern[str]], ...]:
         "{change}": config.change,
         "{touch}": config.touch,
     }
-    result = list[tuple[ClaimForm, re.Pattern[str]]]()
+    result = list[tuple[ClaimForm, str]]()
     forms: tuple[tuple[ClaimForm, tuple[str, ...]], ...] = (
         ("untouched", config.untouched), ("only", config.only), ("nothing_else", config.nothing_else),
     )  # fmt: skip
@@ -270,5 +273,22 @@ def _shapes() -> tuple[tuple[ClaimForm, re.Pattern[str]], ...]:
         for shape in shapes:
             for slot, filling in slots.items():
                 shape = shape.replace(slot, filling)
-            result.append((form, re.compile(shape, re.IGNORECASE)))
+            result.append((form, shape))
     return tuple(result)
+
+
+@cache  # of dozens, a conversation needs a few
+def _shape(expression: str) -> re.Pattern[str]:
+    return re.compile(expression, re.IGNORECASE)
+
+
+@cache
+def _filter() -> ExpressionFilter:
+    """Which of the expressions may match in a sentence: it has the words that they need."""
+    expressions = [expression for _, expression in _expressions()]
+    needs = stored("edit-words", repr(expressions).encode(), tuple[Needs, ...], lambda: _needs(expressions))
+    return ExpressionFilter(needs)
+
+
+def _needs(expressions: Sequence[str]) -> tuple[Needs, ...]:
+    return tuple(map(required_words, expressions))

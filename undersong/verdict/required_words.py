@@ -38,6 +38,11 @@ class ExpressionFilter:
         self._digit = places.setdefault(DIGIT, len(places))
         words = {place: word for word, place in places.items() if word != DIGIT}
         self._places = tuple(words)
+        self._by_first: dict[int, list[int]] = {}  # word → the expressions of whose first group it is
+        for place, groups in enumerate(self._groups):
+            for word in groups[0] if groups else ():
+                self._by_first.setdefault(word, []).append(place)
+        self._always = [place for place, groups in enumerate(self._groups) if not groups]
         self._automaton = AhoCorasick(list(words.values()), implementation=Implementation.ContiguousNFA)
 
     def possible(self, text: str) -> list[int]:
@@ -46,9 +51,11 @@ class ExpressionFilter:
         present = {self._places[match[0]] for match in matches}
         if _A_DIGIT.search(text):
             present.add(self._digit)
-        return [
-            place for place, groups in enumerate(self._groups) if all(not present.isdisjoint(group) for group in groups)
-        ]
+        candidates = {place for word in present for place in self._by_first.get(word, ())}
+        return sorted(self._always + [place for place in candidates if self._has_others(place, present)])
+
+    def _has_others(self, place: int, present: set[int]) -> bool:
+        return not any(present.isdisjoint(group) for group in self._groups[place][1:])
 
 
 @lru_cache(maxsize=LATEST)  # a text is looked at for several kinds of words in a row

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from undersong.core.text import turn_at
@@ -148,7 +149,8 @@ def _claims_of(
     turn: TranscriptTurn, about: Sequence[PremiseClaim], put: Sequence[PremiseClaim]
 ) -> Iterator[PremiseClaim]:
     config = premises_config()
-    own: list[PremiseClaim] = []
+    own: list[frozenset[str]] = []  # the words of its claims
+    earlier = [claim.key for claim in about]
     for first, last, asked in _clauses(turn.prose):
         clause = turn.prose[first:last]
         words = tuple(_WORD.findall(clause.lower()))
@@ -161,9 +163,9 @@ def _claims_of(
         if turn.is_agent and _bare_agreement(words) and put:
             claim = claim._replace(key=put[0].key, affirms=put[0].affirms)
         elif words[0] in config.pronouns or len(key) < stance_config().words:
-            claim = _resolved(claim, (*reversed(own), *about))
+            claim = _resolved(claim, chain(reversed(own), earlier))
         if len(claim.key) >= stance_config().words:
-            own.append(claim)
+            own.append(claim.key)
             yield claim
 
 
@@ -172,10 +174,10 @@ def _bare_agreement(words: Sequence[str]) -> bool:
     return config.agrees.issuperset(words) and not config.agreement.isdisjoint(words)
 
 
-def _resolved(claim: PremiseClaim, about: Sequence[PremiseClaim]) -> PremiseClaim:
-    """The claim with the words of the latest one that has all of its own: what "it" stands for."""
-    whole = next((each for each in about if claim.key and claim.key < each.key), None)
-    return claim if whole is None else claim._replace(key=whole.key)
+def _resolved(claim: PremiseClaim, about: Iterable[frozenset[str]]) -> PremiseClaim:
+    """The claim with the words of the latest one that has all of its own and more: what "it" stands for."""
+    whole = next(filter(claim.key.__lt__, about), None) if claim.key else None
+    return claim if whole is None else claim._replace(key=whole)
 
 
 def _clauses(text: str) -> Iterator[tuple[int, int, bool]]:
