@@ -86,6 +86,7 @@ class OfflineJudge(Judge):
         self.artefacts, self.heads = artefacts, artefacts.heads
         self.own_folder = "" if artefacts.folder == SHIPPED else artefacts.folder.resolve().name
         self._traits = artefacts.heads.scorer()
+        self._seldom = artefacts.heads.only(SELDOM).scorer()
         self._talk = artefacts.talk.scorer()
         self._turns = artefacts.turns.scorer()
         self._speaker = artefacts.speaker.scorer()
@@ -122,14 +123,16 @@ class OfflineJudge(Judge):
         level of manipulative wording of those that are not of the measured kind."""
         grams = [ngrams.grams(text) if text.strip() else None for text in texts]
         triage = self.artefacts.triage.raw(texts)[:, None]
-        scores = _calibrated(self._traits, grams, triage)
-        others = np.flatnonzero(~measured)
+        own, others = np.flatnonzero(measured), np.flatnonzero(~measured)
+        scores = np.empty((len(texts), len(TRAITS)))
+        scores[own] = _calibrated(self._traits, [grams[place] for place in own.tolist()], triage[own])
         rest = [grams[place] for place in others.tolist()]
         talk = _calibrated(self._talk, rest, triage[others])
+        seldom = _calibrated(self._seldom, rest, triage[others])
         harm = self._speaker.calibrate(np.nan_to_num(_raw(self._speaker, rest)))[:, 0]
         wording = np.round((talk[:, MANIPULATION] + SHARE * harm) / (1 + SHARE), 3)
-        for column in SELDOM:
-            both = np.round((talk[:, column] + scores[others, column]) / 2, 3)
+        for number, column in enumerate(SELDOM):
+            both = np.round((talk[:, column] + seldom[:, number]) / 2, 3)
             talk[:, column] = np.where(np.isnan(both), talk[:, column], both)
         scores[others] = talk
         return scores, dict(zip(others.tolist(), wording.tolist(), strict=True))

@@ -65,6 +65,12 @@ class Heads(msgspec.Struct, frozen=True, eq=False):
         """The same, laid out for scoring."""
         return Scorer(self)
 
+    def only(self, columns: Sequence[int]) -> Heads:
+        """The heads of these columns alone; what is known to the model stays."""
+        chosen = list(columns)
+        meta = msgspec.structs.replace(self.meta, heads=tuple(self.meta.heads[column] for column in chosen))
+        return Heads(meta, np.ascontiguousarray(self.weights[:, :, chosen]), self.scales[:, chosen], self.idf)
+
 
 class Scorer:
     """Scores texts one by one; ``calibrate`` turns the raw scores of many into expected labels."""
