@@ -94,12 +94,18 @@ def test_who_erred_withdraws_and_is_asked_again(path: Path) -> None:
 
 def test_stats_say_what_is_not_known(path: Path) -> None:
     assert f"no reviews yet: `undersong review next --store {path}`" in review(path, "stats").output
-    for _ in range(9):
+    for number in range(9):
+        if number == 4:
+            assert "not known (under five)" in review(path, "stats").output
         review(path, "set", next_id(path), "confirmed")
-    assert "not known (under ten)" in review(path, "stats").output
+    shown = review(path, "stats").output
+    assert "not known (under ten)" in shown
+    assert shown.count("1.00 [0.70, 1.00]") == 2  # findings, and those of the one pattern
     review(path, "set", next_id(path), "rejected")
     assert "0.90 [0.60, 0.98]" in review(path, "stats").output
-    assert json.loads(review(path, "stats", "--json").output)["pools"][0]["value"] == 0.9
+    figures = json.loads(review(path, "stats", "--json").output)
+    assert figures["pools"][0]["value"] == 0.9
+    assert [(each["group"], each["decided"]) for each in figures["kinds"]] == [("finding", [0.9, 0.5958, 0.9821])]
 
 
 def test_a_reason_against_a_finding_does_not_confirm_it_and_no_labels_have_a_reason(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from undersong.core.sanitize import one_line
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 QUOTED = 600  # characters of a message
 AROUND = 4  # messages before and after each message of a finding
+KINDS = {"finding": "findings", "lead": "leads", "claim": "claims"}
 TITLES = {"likely": "confidence .5 or more", "unlikely": "other findings", "lead": "leads", "claim": "claims"}
 
 
@@ -135,16 +136,24 @@ def figure_lines(figures: ReviewFigures, store_option: str = "") -> Iterator[str
     yield f"{counted(figures.reviewed, 'thing')} reviewed{chosen}"
     if figures.disputed:
         yield f"{counted(figures.disputed, 'thing')} on which reviewers disagree; the latest word counts"
+    yield from _table("by kind", figures.kinds, KINDS, _decided_share)
+    yield from _table("by rule", figures.patterns, None, _decided_share)
     yield from _table("of all", figures.pools, TITLES)
     yield from _table("by rule, of confidence .5 or more", figures.rules)
     yield from _table("by level, of confidence .5 or more", figures.levels)
     yield from _table("by confidence", figures.reliability)
     yield ""
-    yield "right: confirmed among those that count, weighted by how they were drawn; [95 % interval by Wilson]"
+    yield "right in the first two tables: confirmed of those decided, drawn or picked; [95 % interval by Wilson]"
+    yield "right in the others: confirmed of those that count, weighted by how they were drawn; [the same interval]"
     yield "count: confirmed and rejected ones that a draw came upon; stated: the mean confidence of these"
 
 
-def _table(title: str, rows: Sequence[ReviewFigure], titles: dict[str, str] | None = None) -> Iterator[str]:
+def _table(
+    title: str,
+    rows: Sequence[ReviewFigure],
+    titles: dict[str, str] | None = None,
+    share: Callable[[ReviewFigure], str] | None = None,
+) -> Iterator[str]:
     if not rows:
         return
     names = [(titles or {}).get(row.group, row.group) or "none" for row in rows]
@@ -153,8 +162,15 @@ def _table(title: str, rows: Sequence[ReviewFigure], titles: dict[str, str] | No
     yield f"{title:<{width}}{'confirmed':>11}{'rejected':>10}{'unsure':>8}{'count':>7}  right"
     for name, row in zip(names, rows, strict=True):
         counts = f"{row.confirmed:>11}{row.rejected:>10}{row.unsure:>8}{row.counted:>7}"
-        stated = f", stated {row.stated:.2f}" if row.stated is not None and row.value is not None else ""
-        yield f"{name:<{width}}{counts}  {_share(row)}{stated}"
+        stated = f", stated {row.stated:.2f}" if not share and row.stated is not None and row.value is not None else ""
+        yield f"{name:<{width}}{counts}  {(share or _share)(row)}{stated}"
+
+
+def _decided_share(figure: ReviewFigure) -> str:
+    if figure.decided is None:
+        return "not known (under five)"
+    share, low, high = figure.decided
+    return f"{share:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _share(figure: ReviewFigure) -> str:

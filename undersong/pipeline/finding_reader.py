@@ -22,6 +22,7 @@ from undersong.patterns.significance.confidence import (
     doubted,
     doubted_by,
     named_by,
+    reference_figures,
     usual_prevalence,
 )
 from undersong.pipeline.judged_findings import compared_findings
@@ -159,6 +160,8 @@ def as_read_before(finding: Finding, before: Finding | None) -> Finding:
     """A finding as rules weigh it, with what a reading said of it as the store has it (None: not in the store)."""
     if before is None or not was_read(before):
         return finding
+    if not reference_figures().readings.readers and before.confidence is not None:  # stored by an older version
+        before = as_presumed(before)
     if before.reading is None:
         finding = _noted(msgspec.structs.replace(finding, confidence=doubted(finding.confidence)))
         return finding if before.presumed_confidence is None else as_presumed(finding)

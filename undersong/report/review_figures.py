@@ -15,11 +15,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import datetime
 
-from undersong.models import LEVELS, Record, Review, in_force
+from undersong.models import LEVELS, REVIEW_KINDS, Record, Review, in_force
 from undersong.models.finding import SURE
 
 POOLS = ("likely", "unlikely", "lead", "claim")
-LEAST = 10  # decisions below which nothing is said
+LEAST = 10  # decisions below which nothing is said of those that nobody has decided on
+DECIDED = 5  # decisions below which nothing is said of these themselves
 _Z = 1.959963984540054  # of 95 %
 BINS = (0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0)  # of the reliability curve, each without its end but the last
 
@@ -29,7 +30,8 @@ class ReviewFigure(Record, frozen=True, kw_only=True):
 
     ``counted`` of the ``confirmed`` and ``rejected`` came by a draw; ``effective`` is what they are worth with their
     weights. ``whole``: all of the group is reviewed, and all decisions count. ``stated`` is the mean confidence of
-    those that count, None where they have none.
+    those that count, None where they have none. ``decided`` is the share of confirmed ones among all that were
+    confirmed or rejected, picked ones too, with its 95 % interval; it says nothing of others. None under five.
     """
 
     group: str
@@ -43,6 +45,7 @@ class ReviewFigure(Record, frozen=True, kw_only=True):
     low: float | None
     high: float | None
     stated: float | None
+    decided: tuple[float, float, float] | None = None
 
     @property
     def reviewed(self) -> int:
@@ -51,11 +54,17 @@ class ReviewFigure(Record, frozen=True, kw_only=True):
 
 
 class ReviewFigures(Record, frozen=True, kw_only=True):
-    """Everything that reviews say. ``disputed`` are things of which two reviewers said the opposite of each other."""
+    """Everything that reviews say. ``disputed`` are things of which two reviewers said the opposite of each other.
+
+    ``kinds`` are findings, leads and claims, ``patterns`` all findings by what they are about; ``rules`` and ``levels``
+    are of findings with a confidence of .5 or more alone.
+    """
 
     reviewed: int
     chosen: int
     disputed: int
+    kinds: tuple[ReviewFigure, ...]
+    patterns: tuple[ReviewFigure, ...]
     pools: tuple[ReviewFigure, ...]
     rules: tuple[ReviewFigure, ...]
     levels: tuple[ReviewFigure, ...]
@@ -92,6 +101,8 @@ def figures(reviews: Iterable[Review], unreviewed: Iterable[UnreviewedItem] = ()
         reviewed=len(decisions),
         chosen=sum(each.weight is None for each in decisions),
         disputed=_disputed(every),
+        kinds=_groups(decisions, rest, lambda one: one.review.kind, _kind_of, REVIEW_KINDS),
+        patterns=_groups(findings, others, lambda one: one.review.pattern, lambda one: one.pattern),
         pools=_groups(decisions, rest, lambda one: one.pool, lambda one: one.pool, POOLS),
         rules=_groups(likely, left, lambda one: one.review.pattern, lambda one: one.pattern),
         levels=_groups(likely, left, lambda one: one.review.level or "", lambda one: one.level or "", LEVELS[::-1]),
@@ -135,6 +146,10 @@ def bin_of(confidence: float | None) -> str:
         return "not known"
     low = max(edge for edge in BINS[:-1] if edge <= confidence)
     return f"{low:.2f} to {BINS[BINS.index(low) + 1]:.2f}"
+
+
+def _kind_of(item: UnreviewedItem) -> str:
+    return item.pool if item.pool in REVIEW_KINDS else "finding"
 
 
 def _pool(review: Review) -> str:
@@ -252,7 +267,15 @@ def _figure(group: str, decisions: Sequence[_Decision], *, whole: bool) -> Revie
         low=_rounded(low),
         high=_rounded(high),
         stated=_rounded(math.fsum(weight * share for weight, share in stated) / sum_stated) if sum_stated else None,
+        decided=_decided(verdicts.count("confirmed"), len(decided)),
     )
+
+
+def _decided(confirmed: int, decided: int) -> tuple[float, float, float] | None:
+    if decided < DECIDED:
+        return None
+    low, high = wilson(confirmed / decided, decided)
+    return round(confirmed / decided, 4), round(low, 4), round(high, 4)
 
 
 def _rounded(value: float | None) -> float | None:

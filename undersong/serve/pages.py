@@ -39,6 +39,7 @@ from undersong.stores.reviewing import Reviewable, standing
 
 STALE = 10.0  # seconds for which a list that counts everything may be that of before
 ROWS = 40  # entries of a page for people
+KIND_TITLES = {"finding": "findings", "lead": "leads", "claim": "claims"}
 POOL_TITLES = {"likely": "confidence .5 or more", "unlikely": "other findings", "lead": "leads", "claim": "claims"}
 REVIEWER = "undersong_reviewer"  # the cookie with the name that was given last, "" where none was
 SURE = "undersong_sure"  # the cookie of who wants to see how sure the program is of what nobody has decided on
@@ -355,7 +356,7 @@ def review_figures(request: Request) -> Response:
     library = site_of(request).library
     shown = library.cached("figures", lambda: figures_of(library.store))
     titles = {rule.pattern: rule.file.title for rule in all_rules() if rule.pattern == rule.id}
-    return page(request, "figures.html.j2", "/review", f=shown, titles=POOL_TITLES | titles)
+    return page(request, "figures.html.j2", "/review", f=shown, titles=POOL_TITLES | KIND_TITLES | titles)
 
 
 def rules(request: Request) -> Response:
