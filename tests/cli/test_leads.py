@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Undersong
 from undersong.cli.leads import _home
 from undersong.patterns.lead_weights import lead_weights
+from undersong.report.display_names import person_name
 from undersong.stores.protocol import open_store
 from undersong.stores.reviewing import ordered_leads
 
@@ -82,6 +83,41 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     names = ("Jonas Berg", "lead")  # of what the filters offer
     agent, kind = (page.partition(f">{name}</option>")[0].rpartition('"')[0].rpartition('"')[2] for name in names)
     assert f'<div class="moment" data-f data-a="{agent}" data-k="{kind}">' in page
+
+
+@pytest.mark.parametrize(
+    ("agent", "author", "conversation", "shown"),
+    [
+        ("U02AB3", "Mira", "c", "Mira (U02AB3)"),
+        ("9f86d081884c7d659a2f", "Jonas", "c", "Jonas (9f86d081884c…)"),
+        ("17", "Mira\tBerg", "c", "Mira Berg (17)"),
+        ("c/Mira", "Mira", "c", "Mira"),
+        ("a%2Fb/Mira", "Mira", "a/b", "Mira"),
+        ("kira_x", "kira_x", "c", "kira_x"),
+        ("U02AB3", "", "c", "U02AB3"),
+        ("Mira (U02AB3)", "Mira", "c", "Mira (U02AB3)"),
+    ],
+)
+def test_an_id_is_shown_beside_the_name_that_people_have(
+    agent: str, author: str, conversation: str, shown: str
+) -> None:
+    assert person_name(agent, conversation, author) == shown
+
+
+def test_who_is_named_by_an_id_has_the_name_beside_it_and_programs_the_id_alone(
+    undersong: Undersong, export: str
+) -> None:
+    rows = [json.loads(line) for line in Path(export).read_text().splitlines()[:10]]
+    lines = (json.dumps(row | {"agent_id": f"U0{row['author'][0]}9X"}) for row in rows)
+    Path(export).write_text("\n".join(lines))
+    audited = undersong("audit", export, "--no-chance")
+    assert audited.out.partition("\n\n")[2].startswith("1. Jonas Berg (U0J9X) answers doubt")
+    assert {lead["agent"] for lead in stored()} == {"U0J9X", "U0M9X"}
+    for where in (str(REPORT), "undersong-report.db", export):
+        assert undersong("leads", where).out.startswith("1. Jonas Berg (U0J9X) in c0\n   Jonas Berg (U0J9X) answers")
+    assert "Jonas Berg (U0J9X) answers doubt" in (REPORT / "report.html").read_text()
+    shown = undersong("review", "next", "--from", "lead").out
+    assert shown.startswith("A lead: is Jonas Berg (U0J9X) worth looking at?")
 
 
 def test_what_is_decided_comes_last_and_says_so(undersong: Undersong, export: str) -> None:

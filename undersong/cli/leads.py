@@ -73,6 +73,7 @@ def command(
     Exit codes: 0 done, whoever is named; 2 wrong use; 3 an input could not be read; 4 the report or store failed.
     """
     from undersong.core.manifest import NAME
+    from undersong.report.display_names import named_leads
     from undersong.report.groups import group_lines
     from undersong.report.writer import LEADS
 
@@ -100,7 +101,7 @@ def command(
         echo(
             _work_lines(ranked, path, rest, is_report)
             if ranked.is_work
-            else lead_lines(ranked.leads, rest, ranked.titles)
+            else lead_lines(named_leads(ranked.leads, ranked.names), rest, ranked.titles)
         )
         echo(group_lines(ranked.shares, group_by) if group_by else ())
     raise SystemExit(ranked.code)
@@ -121,12 +122,14 @@ def _of_store(address: str, judge: str | None) -> RankedAgents:
     """The leads over all that a store holds; raises UsageError where it has no scores, or those of several judges."""
     from undersong.patterns.leads import shown_leads
     from undersong.pipeline.history_sweep import chosen_judge
+    from undersong.report.display_names import display_names
 
     with existing_store(address) as store:
         leads = leads_in_store(store, chosen_judge(store, judge))
-        names = {lead.conversation for lead in shown_leads(leads) if lead.conversation}
-        titles = {name: store.conversation(name)[0].title for name in names if store.length(name)}
-    return RankedAgents(leads, titles=titles)
+        places = {name for lead in shown_leads(leads) for name in (lead.conversation, *lead.message_conversations[:1])}
+        talks = [store.conversation(name)[0] for name in places if name and store.length(name)]
+    titles, people = {talk.id: talk.title for talk in talks}, (message for talk in talks for message in talk.messages)
+    return RankedAgents(leads, titles=titles, names=display_names(people))
 
 
 def leads_in_store(store: Store, judge: JudgeEntry, *, and_put: bool = False) -> Sequence[Lead]:
@@ -150,16 +153,23 @@ class _SessionProfile(msgspec.Struct):
     title: str | None = None
 
 
+class _Speaker(msgspec.Struct):
+    agent: str = ""
+    author: str = ""
+    conversation: str = ""
+
+
 class _CaseProfiles(msgspec.Struct):
-    """Of the case of a report what kind of talk it is about."""
+    """Of the case of a report what kind of talk it is about, and who speaks."""
 
     sessions: list[_SessionProfile] = []
+    cited: list[_Speaker] = []
 
 
 class RankedAgents(NamedTuple):
     """The leads of a run, the groups that were asked for, whether all of it is work on code, and the exit code.
 
-    ``titles`` are the conversations as people have them.
+    ``titles`` are the conversations as people have them, ``names`` agents by the names that people have.
     """
 
     leads: Sequence[Lead]
@@ -167,6 +177,7 @@ class RankedAgents(NamedTuple):
     is_work: bool = False
     code: int = 0
     titles: Mapping[str, str | None] = {}
+    names: Mapping[str, str] = {}
 
 
 def _audited(
@@ -176,6 +187,7 @@ def _audited(
     from undersong.pipeline.audit import audit
     from undersong.pipeline.options import Options
     from undersong.report.claims_view import is_work
+    from undersong.report.display_names import display_names
     from undersong.stores.sqlite import temporary_store
 
     with temporary_store() as store:
@@ -186,12 +198,14 @@ def _audited(
         shares = groups(case, rows, lambda name: store.conversation(name)[0], [path], group_by) if group_by else []
     show_problems(case.problems)
     titles = {session.conversation: session.title for session in case.sessions}
-    return RankedAgents(case.leads, shares, is_work(case), exit_code(case.problems), titles)
+    names = display_names(case.cited)
+    return RankedAgents(case.leads, shares, is_work(case), exit_code(case.problems), titles, names)
 
 
 def _stored(folder: Path) -> RankedAgents:
     """The leads of a report; raises InputError where it cannot be read."""
     from undersong.models import Lead, decode
+    from undersong.report.display_names import display_names
     from undersong.report.writer import CASE, LEADS
 
     remedy = "make the report again, or check it with `undersong verify`"
@@ -199,10 +213,10 @@ def _stored(folder: Path) -> RankedAgents:
     try:
         leads = [decode(line, Lead) for line in path.read_bytes().split(b"\n") if line]
         path = folder / CASE
-        sessions = msgspec.json.decode(path.read_bytes(), type=_CaseProfiles).sessions
-        is_work = {session.profile for session in sessions} == {"coding"}
-        titles = {session.conversation: session.title for session in sessions}
-        return RankedAgents(leads, is_work=is_work, titles=titles)
+        case = msgspec.json.decode(path.read_bytes(), type=_CaseProfiles)
+        is_work = {session.profile for session in case.sessions} == {"coding"}
+        titles = {session.conversation: session.title for session in case.sessions}
+        return RankedAgents(leads, is_work=is_work, titles=titles, names=display_names(case.cited))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), remedy=remedy) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, turn_number
 from undersong.models import Finding, Lead, LedgerClaim, Review
+from undersong.report.display_names import display_names, renamed
 from undersong.report.escape import first_upper, own_name
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from undersong.stores.protocol import Store
     from undersong.stores.reviewing import Reviewable
 
+NAMED = 20  # messages of which the authors are named
 QUOTED = 600  # characters of a message
 AROUND = 4  # messages before and after each message of a finding
 KINDS = {"finding": "findings", "lead": "leads", "claim": "claims"}
@@ -23,6 +25,7 @@ TITLES = {"likely": "confidence .5 or more", "unlikely": "other findings", "lead
 
 def item_lines(store: Store, item: Reviewable, *, show_score: bool, again: Review | None) -> Iterator[str]:
     """A finding, lead or claim with its messages; ``again``: the review that no longer holds."""
+    item = renamed(item, _names_of(store, item))
     if isinstance(item, Finding):
         yield from _finding_lines(store, item)
         if show_score:
@@ -37,6 +40,14 @@ def item_lines(store: Store, item: Reviewable, *, show_score: bool, again: Revie
         note = f": {one_line(again.note, QUOTED)}" if again.note else ""
         who = one_line(again.reviewer, 80) or "somebody"
         yield f"reviewed before it changed: {again.verdict} by {who}, {again.at:%Y-%m-%d}{note}"
+
+
+def _names_of(store: Store, item: Reviewable) -> dict[str, str]:
+    """Who wrote its messages, by the names that people have."""
+    from undersong.stores.reviewing import evidence_places
+
+    places = evidence_places(item)[:NAMED]
+    return display_names(message for home, name in places for message in store.messages(home, [name]))
 
 
 def sure_lines(item: Reviewable) -> Iterator[str]:

@@ -16,6 +16,7 @@ from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
 from undersong.report.claims_view import CHECKED, is_work
 from undersong.report.decision_words import point_decisions
+from undersong.report.display_names import display_names, with_reasons
 from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.message_times import MessageTimes
 from undersong.report.opening_choice import (
@@ -37,6 +38,7 @@ from undersong.report.opening_phrases import (
     homes_words,
     in_title,
     name_of,
+    naming,
     sentence_start,
     session_name,
     shown_words,
@@ -64,7 +66,13 @@ WORDS = 5  # of a quote that says something by itself
 
 def points_of(case: Case) -> tuple[Point, ...]:
     """What to look at, the surest and gravest first, at most SHOWN."""
-    case = with_distinct_titles(case)
+    names = display_names(case.cited)
+    case = with_distinct_titles(msgspec.structs.replace(case, leads=with_reasons(case.leads, names)))
+    with naming(names):
+        return _points_of(case)
+
+
+def _points_of(case: Case) -> tuple[Point, ...]:
     cited, times = {(message.conversation, message.id): message for message in case.cited}, MessageTimes(case)
     kinds = kinds_of_leads(case, times)
 

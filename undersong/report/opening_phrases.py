@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
+from types import MappingProxyType
 
 from undersong.core.sanitize import one_line
 from undersong.core.text import turn_at
@@ -11,6 +14,7 @@ from undersong.models import Case, Finding, Quote, SessionVerdict
 from undersong.report.escape import own_name
 from undersong.report.opening_sentences import sentences
 
+_NAMES: ContextVar[Mapping[str, str]] = ContextVar("names", default=MappingProxyType({}))  # see ``naming``
 QUOTE = 220  # characters of a quote
 ENDS = (". ", "? ", "! ", ".\n", "\n")  # of a sentence, near enough for a quote
 OF_CODE = ("same_hash", "comments_only")  # kinds of a false promise that say themselves what was promised
@@ -33,12 +37,24 @@ def whole(quote: str, text: str | None) -> str:
     return one_line(text[before + 1 : after + 1], QUOTE)
 
 
+@contextmanager
+def naming(names: Mapping[str, str]) -> Iterator[None]:
+    """Within it ``name_of`` gives these agents the names that people have."""
+    token = _NAMES.set(names)
+    try:
+        yield
+    finally:
+        _NAMES.reset(token)
+
+
 def name_of(agent: str, conversation: str) -> str:
     """The name that people have in a conversation; of an agent that is named by its role alone ``the assistant``.
 
     >>> name_of("WhatsApp Chat with Mark/Mark", "WhatsApp Chat with Mark")
     'Mark'
     """
+    if agent in (names := _NAMES.get()):
+        return names[agent]
     own = one_line(own_name(agent, conversation), 50)
     return sentences().sides.get(own.lower(), own)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from undersong.core.text import counted, mechanism_name
@@ -16,6 +17,7 @@ from undersong.report.aggregates import ChartTurn, RowAggregates, WordsOnly
 from undersong.report.citations import Citations, Cite, Excerpt
 from undersong.report.claims_view import is_work
 from undersong.report.coverage import Coverage, coverage_of
+from undersong.report.display_names import display_names, named_leads, renamed
 from undersong.report.distinct_titles import with_distinct_titles
 from undersong.report.escape import own_name
 from undersong.report.finding_view import FindingView, RuleWords, finding_view
@@ -275,15 +277,21 @@ def view(
     case = with_distinct_titles(case)
     titled = {each.conversation: each for each in case.sessions}
     detailed = [titled.get(each.conversation, each) for each in detailed]
+    names = display_names(chain(*(talk.messages for talk in conversations), case.cited))
+    conversations = renamed(tuple(conversations), names)
     places = pages_of(conversations)
     messages = [message for conversation in conversations for message in conversation.messages]
     placed = {place: page_name(number) for place, number in places.items()}
-    citations = Citations((*messages, *case.cited), placed)
-    findings = order_findings(case.findings)
+    citations = Citations((*messages, *renamed(case.cited, names)), placed)
     finding_views = {
-        finding.finding_id: finding_view(finding, citations, aggregates, rules.get(finding.rule_hash, RuleWords()))
-        for finding in findings[:DETAIL]
+        each.finding_id: replace(
+            finding_view(each, citations, aggregates, rules.get(each.rule_hash, RuleWords())),
+            finding=renamed(each, names),
+        )
+        for each in order_findings(case.findings)[:DETAIL]
     }
+    detailed = renamed(tuple(detailed), names)
+    findings = order_findings(case.findings)
     sessions = tuple(
         session_view(each, f"s-{index}", case, finding_views, aggregates, citations)
         for index, each in enumerate(detailed, 1)
@@ -303,13 +311,13 @@ def view(
             for each in order_sessions(case)[:LISTED]
         ),
         findings=tuple(finding_views.values()),
-        agents=tuple(sorted(case.agents, key=alignment_rank)[:DETAIL]),
+        agents=renamed(tuple(sorted(case.agents, key=alignment_rank)[:DETAIL]), names),
         tiers=tuple((tier, aggregates.before[tier], aggregates.after[tier]) for tier in _tiers(aggregates)),
         citations=citations,
         words=words_for(case),
         work=work_view(case),
         points=tuple(_point_view(point, finding_views, citations) for point in points_of(case)),
-        look=tuple(_lead_view(lead, citations, case.leads) for lead in shown_leads(case.leads)),
+        look=tuple(_lead_view(lead, citations, case.leads, names) for lead in shown_leads(case.leads)),
         words_only=words_only,
         months=months(case, aggregates.spans),
         transcripts=transcript_pages(origins, places, marks, citations, facets) if origins else (),
@@ -331,7 +339,7 @@ def _point_view(point: Point, findings: Mapping[str, FindingView], citations: Ci
     )
 
 
-def _lead_view(lead: Lead, citations: Citations, leads: Sequence[Lead]) -> LeadView:
+def _lead_view(lead: Lead, citations: Citations, leads: Sequence[Lead], names: Mapping[str, str]) -> LeadView:
     cites = [citations.cite(message_id, (home,)) for home, message_id in places_of(lead)]
     first, *more = cites
     excerpt = citations.excerpt(first, lead.quotes)
@@ -339,8 +347,9 @@ def _lead_view(lead: Lead, citations: Citations, leads: Sequence[Lead]) -> LeadV
         citations.excerpt(cite, lead.quotes)
     for quote in (quote for kind in lead.kinds for quote in kind.quotes):
         citations.excerpt(citations.cite(quote.message_id, (lead.conversation or "",)), (quote,))
-    name = own_name(lead.agent, lead.conversation or "") if lead.kind == "agent" else lead.conversation or ""
-    return LeadView(lead, name, lead_words(lead, leads), first, excerpt, tuple(more))
+    (shown,) = named_leads((lead,), names)
+    name = own_name(shown.agent, lead.conversation or "") if lead.kind == "agent" else lead.conversation or ""
+    return LeadView(shown, name, lead_words(lead, leads), first, excerpt, tuple(more))
 
 
 def _tiers(aggregates: RowAggregates) -> list[str]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from undersong.core.text import counted
 from undersong.models import Evaluation, Finding, Message, Review, ReviewStanding, TraitScores, decisions_of
 from undersong.patterns.language.compile import PatternRule
+from undersong.report.display_names import display_names
 from undersong.report.escape import moment
 from undersong.report.finding_view import RuleWords, why_words
 from undersong.report.narrative import certainty_words, outcome_words
@@ -144,10 +145,15 @@ class Evidence:
         near = (turn for block in self.blocks for turn in block.turns if turn.stage)
         return (*near, *self.elsewhere)
 
+    def _name(self, agent: str) -> str:
+        """The name that people have, with the id where the input names them by one."""
+        turns = (*self.elsewhere, *(turn for block in self.blocks for turn in block.turns))
+        return display_names(turn.message for turn in turns).get(agent) or name_of(agent, self.home)
+
     @property
     def count_words(self) -> str:
         """How many messages, from whom, and to whom how many of them are."""
-        who = name_of(self.finding.agent, self.home)
+        who = self._name(self.finding.agent)
         to = Counter(turn.message.target for turn in self.own)
         whole = f"{counted(len(self.finding.message_ids), 'message')} from {who}"
         if len(to) == 1 and self.missing == 0:
@@ -195,8 +201,8 @@ class Evidence:
     @property
     def question(self) -> str:
         """What a person decides, in a sentence."""
-        who = name_of(self.finding.agent, self.home)
-        whom = f" to {name_of(self.finding.target, self.home)}" if self.finding.target else ""
+        who = self._name(self.finding.agent)
+        whom = f" to {self._name(self.finding.target)}" if self.finding.target else ""
         return f"Is what {who} wrote{whom} consistent with “{self.finding.title}”?"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from undersong.models import Lead, LedgerClaim, Message, Review, ReviewKind, ReviewStanding, decisions_of
 from undersong.report.claims_view import WORDS, state_words
+from undersong.report.display_names import display_names
 from undersong.report.opening_phrases import name_of
 from undersong.serve.library import Library
 from undersong.serve.marking import MarkedRun, Span, beginning, marked
@@ -45,7 +46,7 @@ class ItemView:
 def item_view(library: Library, item: Lead | LedgerClaim) -> ItemView:
     """The page of a lead or claim from the store."""
     kind, name = kind_and_id(item)
-    title, question, facts = _lead_words(item) if isinstance(item, Lead) else _claim_words(item)
+    title, question, facts = _lead_words(library, item) if isinstance(item, Lead) else _claim_words(item)
     places = evidence_places(item)
     return ItemView(
         kind=kind, id=name, title=title, sentence=item.reason, question=question, facts=facts,
@@ -54,12 +55,14 @@ def item_view(library: Library, item: Lead | LedgerClaim) -> ItemView:
     )  # fmt: skip
 
 
-def _lead_words(lead: Lead) -> tuple[str, str, tuple[str, ...]]:
-    who = lead.agent.rpartition("/")[2]
+def _lead_words(library: Library, lead: Lead) -> tuple[str, str, tuple[str, ...]]:
+    places = evidence_places(lead)[:1]
+    names = display_names(message for home, name in places for message in library.store.messages(home, [name]))
+    who = names.get(lead.agent) or lead.agent.rpartition("/")[2]
     facts = (f"{each.source.replace('_', ' ')}: {each.value:g}{_others(each.compared_with)}" for each in lead.evidence)
     return (
         f"{who}{f' in {lead.conversation}' if lead.conversation else ''}",
-        f"Is {name_of(lead.agent, lead.conversation or '')} worth looking at?",
+        f"Is {names.get(lead.agent) or name_of(lead.agent, lead.conversation or '')} worth looking at?",
         tuple(facts),
     )
 

@@ -16,6 +16,7 @@ from undersong.core.text import counted, mechanism_name, turn_number
 from undersong.models import LEVELS, NEGATIVE_TRAITS
 from undersong.report import escape
 from undersong.report.claims_view import WORDS
+from undersong.report.display_names import person_name
 from undersong.report.opening_sentences import sentences
 from undersong.report.render.pages import TEMPLATES as REPORT_TEMPLATES
 from undersong.report.render.pages import own_text
@@ -64,8 +65,8 @@ def environment() -> jinja2.Environment:
         "turn": turn_number,
     }
     functions = (
-        address, counted, escape.own_name, escape.period, mechanism_name, short_sure_words, static_address, sure_words,
-        json_text,
+        address, counted, escape.own_name, escape.period, mechanism_name, person_name, short_sure_words,
+        static_address, sure_words, json_text,
     )  # fmt: skip
     made.globals |= {"found_by": found_by}
     made.globals |= {function.__name__: function for function in functions}
