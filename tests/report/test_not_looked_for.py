@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -12,6 +12,9 @@ import pytest
 
 from tests.conftest import Undersong
 from undersong.models import Case, Row, RuleOutcome, SequenceReading, State
+from undersong.models.finding import looked_for
+from undersong.patterns.catalog import all_rules, load_rules
+from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.nomination import UNREAD_SEQUENCES, unread_sequences
 from undersong.report.coverage import BEST_KNOWN, coverage_of
 
@@ -104,3 +107,22 @@ def test_of_coding_sessions_claims_and_checks_are_spoken_of_and_a_judge_in_one_l
     )
     assert out.count("LLM judge") == 1
     assert not re.search(r"\$0\.[1-9]|love bombing|pattern.* of 28|not read by the judge|--judge anthropic", out)
+
+
+def test_a_sweep_counts_the_same_patterns_as_an_audit() -> None:
+    daily = load_rules()
+    monthly = tuple(rule for rule in all_rules() if "slow" in rule.file.tags)
+    ran = {"darvo_by_indicators", "love_bombing_slow"}
+
+    def looked(rules: Iterable[PatternRule]) -> tuple[int, int]:
+        return looked_for(
+            RuleOutcome(
+                pattern=rule.id, rule_hash=rule.hash, status="ran" if rule.id in ran else "not_applicable",
+                variant_of=rule.file.variant_of,
+            )
+            for rule in rules
+        )  # fmt: skip
+
+    (audited, every), (swept, as_many) = looked(daily), looked((*daily, *monthly))
+    assert (audited, swept) == (1, 2)
+    assert every == as_many > 20

@@ -20,6 +20,7 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
 from undersong.models import TIERS, Case, Finding, RuleOutcome, SessionVerdict, by_pattern
+from undersong.models.finding import looked_for
 from undersong.models.verdict import AGAINST, balance
 from undersong.patterns.leads import shown_leads
 from undersong.report.alignment_words import violation_words
@@ -155,7 +156,9 @@ def outcome_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
     """One line for the rules that ran, and one per reason for those that could not."""
     all_outcomes = tuple(outcomes)
     ran = [each for each in all_outcomes if each.status == "ran"]
-    lines = [f"{counted(len(ran), 'rule')} ran, {counted(sum(each.findings for each in ran), 'finding')}"]
+    asked, patterns = looked_for(all_outcomes)
+    rules = f"{counted(len(ran), 'rule')} ran, {counted(sum(each.findings for each in ran), 'finding')}"
+    lines = [f"{rules}; looked for {asked} of {counted(patterns, 'pattern')}" if all_outcomes else rules]
     return lines + not_run_lines(all_outcomes)
 
 

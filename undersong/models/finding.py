@@ -227,6 +227,15 @@ class RuleOutcome(Record, frozen=True, kw_only=True):
     variant_of: str | None = None
 
 
+def looked_for(outcomes: Iterable[RuleOutcome]) -> tuple[int, int]:
+    """For how many patterns rules looked, of how many. Rules of one pattern count once, as does that for months."""
+    ran: dict[str, bool] = {}
+    for outcome in outcomes:
+        name = (outcome.variant_of or outcome.pattern).removesuffix("_slow")
+        ran[name] = ran.get(name, False) or outcome.status == "ran"
+    return sum(ran.values()), len(ran)
+
+
 def by_pattern(outcomes: Iterable[RuleOutcome]) -> tuple[RuleOutcome, ...]:
     """One outcome a pattern: ``ran`` where any of its rules ran, else that of the rule of its own name."""
     chosen: dict[str, RuleOutcome] = {}

@@ -44,13 +44,14 @@ def lead_html(lead: Lead) -> str:
 
 def case_html(case: Case) -> str:
     """The counts of a case, its findings, claims and leads, and how much could not be looked for."""
-    patterns = {each.variant_of or each.pattern for each in case.outcomes}
-    ran = {each.variant_of or each.pattern for each in case.outcomes if each.status == "ran"}
+    from undersong.models.finding import looked_for
+
+    ran, patterns = looked_for(case.outcomes)
     whole = {each.agent for each in case.sequences if each.is_settled and not each.compares}
     read = f"read as a whole, for every pattern: what {len(whole):,} speakers wrote; " if whole else ""
     counts = (
         f"{case.messages:,} messages in {case.conversations:,} conversations; {read}"
-        f"by rules looked for {len(ran)} of {len(patterns)} patterns"
+        f"by rules looked for {ran} of {patterns} patterns"
     )
     ordered = sorted(
         case.findings, key=lambda one: (one.is_lead, -(one.confidence_or_presumed or 0), -one.strength, one.finding_id)

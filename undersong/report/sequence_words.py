@@ -8,18 +8,17 @@ from typing import Any
 
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted
-from undersong.models import Case, Finding, SequenceReading, by_pattern
-from undersong.models.finding import OWN_RULE
+from undersong.models import Case, Finding, SequenceReading
+from undersong.models.finding import OWN_RULE, looked_for
 from undersong.models.waiting import ANSWER_THERE
 from undersong.report.sureness import is_unmeasured_reading, others_words, sure_words
 
 
 def looked_for_words(case: Case) -> str:
     """``looked for 2 of 28 patterns``: the one statement of a report about rules. Rules of one pattern count once."""
-    patterns = by_pattern(case.outcomes)
-    ran = sum(each.status == "ran" for each in patterns)
+    ran, patterns = looked_for(case.outcomes)
     by_rules = "by rules " if any_sequence_read(case) else ""
-    return f"{by_rules}looked for {ran:,} of {counted(len(patterns), 'pattern')}"
+    return f"{by_rules}looked for {ran:,} of {counted(patterns, 'pattern')}"
 
 
 def rules_words(case: Case) -> str:
