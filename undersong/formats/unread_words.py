@@ -28,6 +28,7 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 _TAG = re.compile(r"<[^<>]{0,400}>")
 _NOT_SPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]{6,}")  # Thai, Japanese and Chinese have no spaces
 _TYPED = frozenset(("value", "stringValue", "arrayValue", "kvlistValue", "values"))  # steps to the value in OTLP
+_ENDS = frozenset(".!?…\n")  # most strings have neither a space nor such an end, and no words
 _PLACE = re.compile(r":(\d+)|#(/.*)?", re.DOTALL)
 
 
@@ -67,10 +68,10 @@ class UnreadWords:
             for step, below in steps:
                 kind = type(below)
                 if kind is str:
-                    if _may_have_words(below):
-                        place = path, step
-                        if self._is_unusual(below, _key(place), inner if is_object else {}):
-                            yield below, place
+                    if (" " in below or below[-1:] in _ENDS or not below.isascii()) and _may_have_words(below):
+                        key = step if type(step) is str else _key(path)
+                        if self._is_unusual(below, key, inner if is_object else {}):
+                            yield below, (path, step)
                 elif (kind is dict or kind is list) and below and step not in self._repeating:
                     stack.append((below, (path, step)))
 
@@ -78,7 +79,9 @@ class UnreadWords:
         """Whether somebody may have said a text with words, which stands under a key of an object."""
         if key in self._repeating or not values.is_unusual(key, text, key in self._labels):
             return False
-        return key == "name" or _letters(around.get("name")) != _letters(text)  # "General Talk" named "generaltalk"
+        if key == "name" or "name" not in around:
+            return True
+        return _letters(around.get("name")) != _letters(text)  # "General Talk" named "generaltalk"
 
     def read(self, message: Message) -> None:
         """A message that came of the records."""
@@ -126,6 +129,8 @@ class UnreadWords:
 
     def settle(self, notes: SkipLog) -> None:
         """Note the strings whose words nothing has that was read so far; then begin anew."""
+        if not self._open and not self._read:
+            return
         nowhere = [item for item in self._open.items() if not any(self._is_noted(*place) for place in item[1])]
         if nowhere:
             words = _ReadWords(self._read, self._heads, FRAMES.get(self._form, frozenset()))

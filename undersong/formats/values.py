@@ -380,11 +380,22 @@ def is_misplaced(key: str, value: Any) -> bool:
 
 def is_unusual(key: str, text: str, is_label: bool) -> bool:
     """Whether a text of several words that nobody reads is no id, kind, time, name or label as its key has."""
-    if key in _IDS or _ID.search(key):  # an id or a kind has no spaces, but a path may
+    has = _usual_value(key)
+    if has == "id":  # an id or a kind has no spaces, but a path may
         return _PATH.match(text) is None
-    if _TIME.search(key) and not any(map(str.isdigit, text)):
+    if has == "time" and not any(map(str.isdigit, text)):
         return True
-    return not (is_label or key in _NAMES or is_token(key)) or (_is_sentence(text) and time_or_none(text) is None)
+    return not (has or is_label) or (_is_sentence(text) and time_or_none(text) is None)
+
+
+@lru_cache(maxsize=4096)
+def _usual_value(key: str) -> str:
+    """What a key has by its name in every format: "id", "time" or "name"; "" for any other."""
+    if key in _IDS or _ID.search(key):
+        return "id"
+    if _TIME.search(key):
+        return "time"
+    return "name" if key in _NAMES or is_token(key) else ""
 
 
 def _is_sentence(text: str) -> bool:
