@@ -4,8 +4,8 @@ Writes ``undersong/data/rules/confidence.yaml``; same input, same bytes. Four pa
 
 readings    counts of what blind readers of whole sequences said of the speakers of a set of conversations
 indicators  a logistic regression over the findings of rules with indicators on the readings of that set
-scores      one over the findings of rules with limits on scores, on rough worlds (``bench.worlds``, seed 1) and on the
-            planted sets that lie beside DIR (``../bench/planted``)
+scores      one over the findings of rules with limits on scores, on rough worlds (``bench.worlds``, seeds 1, 201 and
+            202) and on the planted sets that lie beside DIR (``../bench/planted``)
 sums        one over the findings of rules with sums of scores, on the same worlds
 """
 
@@ -48,6 +48,8 @@ HEAD = """\
 # (bench/worlds), and planted sets.
 """
 ROUGH, QUIET, SEED = 80, 40, 1  # rough worlds with plants, without, and their seed
+BUSY, TALKATIVE = 16, 3.0  # worlds of people who write three times as much, with plants and as many without
+BUSY_SEEDS = {201: True, 202: False}  # their seeds, and whether there are plants
 READ = 0.47  # share of their messages that are read
 OF_TALK = ("strength", "rival", "bound", "public")  # of some hundred findings no more can be learnt
 OF_WORLDS = tuple(name for name in FEATURES if name != "rival")  # rivals count by their odds, not their strength
@@ -212,13 +214,19 @@ def fitted(labelled: Labelled, names: Sequence[str], *, offsets: bool) -> Logist
 
 
 def score_worlds(data: Path) -> Iterator[tuple[Json, Json]]:
-    """The rough worlds and the planted sets, as (messages, truth)."""
+    """The rough worlds, the planted sets, and rough worlds of busy people, as (messages, truth).
+
+    Without the last nothing is learnt of how many matches come about by chance where somebody writes much.
+    """
     vectors = load_vectors(data)
     for number in range(ROUGH + QUIET):
         yield build_world(SEED, number, vectors, READ, planted=number < ROUGH)
     for folder in sorted(path for path in (data.parent / "bench" / "planted").iterdir() if path.is_dir()):
         worlds, truths = (_packed(folder / f"{name}.jsonl.gz") for name in ("blind", "truth"))
         yield from zip(worlds, truths, strict=True)
+    for seed, planted in BUSY_SEEDS.items():
+        for number in range(BUSY):
+            yield build_world(seed, number, vectors, READ, planted, TALKATIVE)
 
 
 def _packed(path: Path) -> list[Json]:

@@ -1,11 +1,12 @@
 """What rules over scores reach on rough worlds: ``python -m bench.worlds.score --data DIR [--seed 2] [--noise]``.
 
-Rules and their confidence are made on seed 1 (``python -m train.confidence``), so another seed is another set of worlds
-by the same author. Printed are, at ``--prevalence``: the share of plants that are named, false alarms per 1,000 read
-messages (all worlds, and those where nothing is planted), how many busy agents without a plan are named, and how many
-findings of each confidence are true; the first line is without confidence. Few people in these worlds are busy, so
-further ones (``--busy``), in which nothing is planted and everybody writes four times as much in the same days, show
-how many of some hundred busy agents are named. ``--noise`` adds the noise of a further reading to every score.
+Rules and their confidence are made on seeds 1, 201 and 202 (``python -m train.confidence``); another seed is another
+set of worlds by the same author. Printed are, at ``--prevalence``: the share of plants that are named, false alarms per
+1,000 read messages (all worlds, and those where nothing is planted), how many busy agents without a plan are named, and
+how many findings of each confidence are true; the first line is without confidence. Few people in these worlds are
+busy, so further ones (``--busy``), in which nothing is planted and everybody writes four times as much in the same
+days, show how many of some hundred busy agents are named. ``--noise`` adds the noise of a further reading to every
+score.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("UNDERSONG_DATA"))
     parser.add_argument("--worlds", type=int, default=40, help="worlds with plants")
     parser.add_argument("--nothing-planted", type=int, default=40, help="further worlds without any plant")
-    parser.add_argument("--busy", type=int, default=40, help="further worlds without any plant, of busy agents")
+    parser.add_argument("--busy", type=int, default=24, help="further worlds without any plant, of busy agents")
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--prevalence", type=float, default=0.2)
     parser.add_argument("--noise", action="store_true", help="read every message once more, with a judge's noise")

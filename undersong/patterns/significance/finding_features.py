@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from undersong.models import NEGATIVE_TRAITS, Finding, Row
 
 HARMFUL = 0.5  # a negative trait from here on makes a message harmful
-FEATURES = ("strength", "bound", "chances", "public", "habit", "again", "rival", "echo", "passed")
+FEATURES = ("strength", "bound", "chances", "public", "habit", "again", "matches", "rival", "echo", "passed")
 
 
 Message = tuple[str, str]  # its conversation and id
@@ -24,6 +24,7 @@ def finding_features(findings: Sequence[Finding], rows: Iterable[Row]) -> list[d
     public    share of the match's messages that are to nobody
     habit     share of the agent's other messages that are harmful: who is always like that shows no pattern
     again     further findings of the same rule about the same agent: repetition is no evidence
+    matches   log(findings of all rules about the agent): who often matches by chance matches once more by chance
     rival     the strength of the strongest other pattern over some of the same messages, else 0
     echo      the strength of the strongest finding of the same pattern by another rule over most of the same messages
     passed    share of messages passed over within the match
@@ -32,10 +33,12 @@ def finding_features(findings: Sequence[Finding], rows: Iterable[Row]) -> list[d
     bounds = [places(finding) for finding in findings]
     rivals, echoes = _Rivals(findings, bounds), _Echoes(findings, bounds)
     again = Counter((finding.agent, finding.pattern, finding.rule_hash) for finding in findings)
+    matches = Counter(finding.agent for finding in findings)
     return [
         own[finding.agent].features(finding, bound)
         | {
             "again": float(again[finding.agent, finding.pattern, finding.rule_hash] - 1),
+            "matches": math.log(matches[finding.agent]),
             "rival": rivals.strongest(finding, bound),
             "echo": echoes.strongest(finding, bound),
         }
