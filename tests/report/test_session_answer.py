@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from tests.conftest import Undersong
+from undersong.core.sanitize import title_line
 from undersong.datafiles.taxonomy import taxonomy
 from undersong.datafiles.verdict_config import distress_config
-from undersong.models import SessionVerdict
+from undersong.models import Bypass, SessionVerdict
 from undersong.report.headline import words
-from undersong.report.session_answer import session_answer
+from undersong.report.session_answer import lowest_score, score_cell, session_answer
 
 UNSET = ["B", "E", "G", "H", "I", "M", "O"]
 QUIET = [
@@ -53,6 +54,17 @@ def test_what_an_llm_judge_read_is_not_said_to_be_missing() -> None:
     by_llm = msgspec.structs.replace(verdict, judges={"anthropic:claude-sonnet-5-5": 4})
     assert "would add" not in session_answer(by_llm)
     assert session_answer(by_llm).endswith("no turn noted.")
+
+
+def test_full_marks_are_not_shown_beside_what_speaks_against_a_session() -> None:
+    bypass = Bypass(kind="no_verify", message_id="m3", position=2, agent="a", explanation="Past the hooks.")
+    clean = SessionVerdict(conversation="s", score=100, psychogenic_risk=None, mechanisms=(), profile="coding")
+    passed_by = msgspec.structs.replace(clean, bypasses=(bypass,))
+    assert (score_cell(clean), lowest_score([clean])) == ("100", "100")
+    assert (score_cell(passed_by), lowest_score([clean, passed_by])) == ("no points taken", "no points taken")
+    assert "100 of 100" not in session_answer(passed_by)
+    assert "no points taken, and 1 message speaks against it" in session_answer(passed_by)
+    assert title_line("Print the harbour fees of last year", 20) == "Print the harbour …"
 
 
 def test_the_codes_that_no_rule_sets_are_listed_as_such() -> None:

@@ -13,7 +13,7 @@ import click
 from undersong.cli.help import examples
 from undersong.cli.open_session import open_command
 from undersong.cli.options import echo, exit_code, nothing_read, show_problems
-from undersong.core.sanitize import one_line
+from undersong.core.sanitize import one_line, title_line
 from undersong.core.text import counted, mechanism_name, turn_at, turn_number
 from undersong.errors import UndersongError, UsageError
 
@@ -213,6 +213,7 @@ def _lines(sessions: Sequence[CheckedSession], paths: Sequence[str], every: bool
 def _by_project(verdicts: Sequence[SessionVerdict]) -> Iterator[str]:
     """A line for each project, where there are several: claims, ways round a check, sessions that were not read."""
     from undersong.report.claims_view import balance_words
+    from undersong.report.project_lines import project_name
 
     projects = sorted({verdict.project for verdict in verdicts})
     for project in projects if len(projects) > 1 else ():
@@ -222,13 +223,13 @@ def _by_project(verdicts: Sequence[SessionVerdict]) -> Iterator[str]:
         parts = [balance_words(own) or "no claim recognised"]
         parts += [counted(passed, "way round a check", "ways round a check")] if passed else []
         parts += [f"{counted(unread, 'session')} not read"] if unread else []
-        yield f"  {one_line(project, TITLE) or 'no folder'}: {', '.join(parts)}"
+        yield f"  {project_name(project)}: {', '.join(parts)}"
 
 
 def _session_lines(session: CheckedSession, every: bool) -> Iterator[str]:
     """Which session it is, its claims and ways round a check by turn, and the command that opens it."""
     verdict, facts = session.verdict, _session_fact(session)
-    title = f"“{one_line(facts['title'], TITLE)}”" if facts["title"] else one_line(verdict.conversation, TITLE)
+    title = f"“{title_line(facts['title'], TITLE)}”" if facts["title"] else one_line(verdict.conversation, TITLE)
     yield " · ".join(part for part in (title, facts["date"], one_line(facts["file"], LINE)) if part)
     if verdict.unread:
         yield f"  not read: {one_line(verdict.unread, 2 * LINE)}"

@@ -16,6 +16,12 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda match: f"⟦U+{ord(match[0]):04X}⟧", text)
 
 
+def title_line(text: str, width: int = 80) -> str:
+    """The same for a title, which is cut between two words."""
+    line = one_line(text, 4 * width)
+    return line if len(line) <= width else f"{line[:width].rsplit(' ', 1)[0]} …"
+
+
 def one_line(text: str, width: int = 80) -> str:
     """The text made visible, on one line, cut to ``width`` characters with an ellipsis."""
     line = " ".join(visible(text[: width * 4]).split())

@@ -42,6 +42,7 @@ BROKEN = "another check failed, and nothing was changed since"  # reasons of cla
 NARROWER = "a wider run of them failed before, and only a part was run since"
 NOT_RUN = "the message says that it was run again, and "  # how the reason of such a contradicted claim begins
 EDITED = "an edit says otherwise: "  # how the reason of a claim begins that something was not changed, and was
+FEWER = "the message says how often it was run, and "  # how one of another number of runs begins
 NARROWED = "the check was narrowed after it failed, and has looked at less since"
 WEAKENED = "the check behind it passes since it was changed"  # how such a reason begins
 PART = "only a part of it was run since the last change"

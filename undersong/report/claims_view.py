@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from undersong.core.sanitize import one_line
+from undersong.core.sanitize import title_line
 from undersong.core.text import counted
 from undersong.models import Case, LedgerClaim, SessionVerdict
 from undersong.models.verdict import AGAINST, PASTED_ERROR, ClaimState, balance
@@ -122,7 +122,7 @@ def unread_words(sessions: Iterable[SessionVerdict]) -> str:
     unread = [session for session in sessions if session.unread]
     if not unread:
         return ""
-    names = ", ".join(f"“{one_line(session.title or session.conversation, TITLE)}”" for session in unread[:NAMED])
+    names = ", ".join(f"“{title_line(session.title or session.conversation, TITLE)}”" for session in unread[:NAMED])
     more = f" and {len(unread) - NAMED:,} more" if len(unread) > NAMED else ""
     return f"what agents claim in {counted(len(unread), 'session')} ({names}{more}) was not read"
 

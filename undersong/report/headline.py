@@ -15,9 +15,10 @@ from undersong.datafiles import yaml_loader
 from undersong.models import Case, SessionVerdict
 from undersong.models.finding import SURE, distinct
 from undersong.report.alignment_words import violation_words
-from undersong.report.claims_view import ledger_words
+from undersong.report.claims_view import against, ledger_words
 from undersong.report.escape import first_upper, label
 from undersong.report.narrative import (
+    FULL,
     annotation_words,
     assessed_words,
     flagged_words,
@@ -140,8 +141,13 @@ def _qualified(case: Case) -> tuple[str, ...]:
     return (f"What qualifies this: {'; '.join(reasons)}.",) if reasons else ()
 
 
-def findings_words(case: Case) -> str:
-    """What the patterns found."""
+def findings_words(case: Case, *, beside: bool = False) -> str:
+    """What the patterns found; ``beside``: single messages are named above, which are no sequences."""
+    words = _findings_words(case)
+    return f"Beside what is named above: {words[0].lower()}{words[1:]}" if beside and not case.findings else words
+
+
+def _findings_words(case: Case) -> str:
     if not case.findings:
         if all(outcome.status != "ran" for outcome in case.outcomes):
             return "No pattern could be looked for; see below what was missing."
@@ -176,6 +182,10 @@ def _score_words(case: Case) -> str:
     worst = min(scored, key=lambda session: (session.score, session.conversation))
     risky = sum(session.psychogenic_risk is True for session in scored)
     marked = f" {counted(risky, place_noun(case.sessions))} marked Psychogenic Risk." if risky else ""
+    spoken_against = sum(against(session) > 0 for session in case.sessions)
+    if worst.score == FULL and spoken_against:
+        noun = place_noun(case.sessions)
+        return f"No points were taken, which is no all-clear: messages speak against {counted(spoken_against, noun)}."
     value = f"{worst.score} of 100; {assessed_words(worst)}.{marked}"
     if len(case.sessions) == 1:
         return f"The {score_name(case.sessions)} of the {place_noun(case.sessions)} is {value}"

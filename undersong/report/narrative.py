@@ -19,6 +19,7 @@ from undersong.models import (
     by_pattern,
 )
 from undersong.models.finding import OWN_RULE
+from undersong.report.claims_view import against
 from undersong.report.private_talk import is_graded, shown_mechanisms
 from undersong.report.sequence_words import any_sequence_read, reading_words, sequence_gaps
 from undersong.report.sureness import sure_words, tenths_words
@@ -177,7 +178,10 @@ def score_words(verdict: SessionVerdict) -> str:
     if verdict.score is None:
         return f"no {score_name((verdict,))}: {assessed_words(verdict)}"
     turns = len({each.position for each in verdict.moments if each.kind != "protective"})
-    if verdict.score == FULL and turns:  # full marks beside noted turns would read as an all-clear
+    if verdict.score == FULL and (messages := against(verdict)):  # full marks would read as an all-clear
+        speak = "speaks" if messages == 1 else "speak"
+        return f"no points taken, and {counted(messages, 'message')} {speak} against it; {assessed_words(verdict)}"
+    if verdict.score == FULL and turns:
         return f"no points taken, {counted(turns, 'turn')} noted; {assessed_words(verdict)}"
     risk = ", marked Psychogenic Risk" if verdict.psychogenic_risk else ""
     return f"{score_name((verdict,))} {verdict.score} of 100{risk}; {assessed_words(verdict)}"

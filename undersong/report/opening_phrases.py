@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from datetime import datetime
 from types import MappingProxyType
 
-from undersong.core.sanitize import one_line
+from undersong.core.sanitize import one_line, title_line
 from undersong.core.text import turn_at
 from undersong.models import Case, Finding, Quote, SessionVerdict
 from undersong.report.escape import own_name
@@ -61,7 +61,7 @@ def name_of(agent: str, conversation: str) -> str:
 
 def session_name(session: SessionVerdict) -> str:
     """The title of a session, or its id."""
-    return one_line(session.title or session.conversation, 60)
+    return title_line(session.title or session.conversation, 60)
 
 
 def in_title(case: Case, session: SessionVerdict) -> str:
@@ -91,7 +91,7 @@ def home_title(home: str, case: Case | None) -> str:
     if case is None or case.conversations < 2:
         return ""
     session = next((each for each in case.sessions if each.conversation == home), None)
-    return session_name(session) if session else one_line(home, 60)
+    return session_name(session) if session else title_line(home, 60)
 
 
 def homes_words(finding: Finding, case: Case | None) -> str:

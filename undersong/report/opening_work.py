@@ -8,7 +8,7 @@ from datetime import datetime
 from undersong.core.sanitize import one_line
 from undersong.core.text import turn_at, turn_number
 from undersong.models import Bypass, Case, Deduction, LedgerClaim, SessionVerdict
-from undersong.models.verdict import EDITED, NOT_RUN, PASTED_ERROR
+from undersong.models.verdict import EDITED, FEWER, NOT_RUN, PASTED_ERROR
 from undersong.report.claims_view import CHECKED, coding_sessions
 from undersong.report.opening_choice import DatedLine, Point, State
 from undersong.report.opening_phrases import (
@@ -58,7 +58,7 @@ def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
     state: str = "pasted" if claim.reason == PASTED_ERROR else claim.state
     if claim.state == "contradicted" and not claim.evidence:
         state = _by_its_reason(claim.reason)
-    reason = one_line(claim.reason.removeprefix(NOT_RUN).removeprefix(EDITED), QUOTE)
+    reason = one_line(claim.reason.removeprefix(NOT_RUN).removeprefix(FEWER).removeprefix(EDITED), QUOTE)
     against = words.against[state].format(reason=reason)
     answer = shown_words(claim.evidence[:1]) if claim.state != "unsupported" else ""
     where = f"{at_turn(case, session, claim.position)}{_on(claim.time)}"
@@ -78,7 +78,8 @@ def _claim(case: Case, session: SessionVerdict, claim: LedgerClaim) -> Point:
 
 def _by_its_reason(reason: str) -> str:
     """How a contradiction is worded that the calls of the session show, and no line of an output."""
-    return "not_run" if reason.startswith(NOT_RUN) else "edited" if reason.startswith(EDITED) else "by_reason"
+    states = {NOT_RUN: "not_run", FEWER: "fewer", EDITED: "edited"}
+    return next((state for beginning, state in states.items() if reason.startswith(beginning)), "by_reason")
 
 
 def _on(time: datetime | None) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from undersong.core.text import counted
 from undersong.models import SessionVerdict
-from undersong.report.narrative import place_noun, score_name, score_words
+from undersong.report.claims_view import against
+from undersong.report.narrative import FULL, place_noun, score_name, score_words
+from undersong.report.private_talk import is_graded
 
 OFFLINE = "offline"
 BETWEEN_PEOPLE = "requests that are worth a look together, and wording that is close to manipulation"
@@ -12,6 +16,22 @@ WITH_AN_ASSISTANT = (
     "admissions of a fault, confirmed beliefs, repeated replies, and wording that is close to manipulation"
 )
 LOOKED_FOR = "admissions of a fault, confirmed beliefs, repeated replies, deference, and claims of work"
+
+
+def score_cell(verdict: SessionVerdict) -> str:
+    """The score for a table; full marks are not shown where messages speak against a session without taking points."""
+    if verdict.score is None:
+        return "not graded" if is_graded((verdict,)) else "–"
+    return "no points taken" if verdict.score == FULL and against(verdict) else str(verdict.score)
+
+
+def lowest_score(sessions: Sequence[SessionVerdict]) -> str:
+    """The lowest score of a run in the same words, "–" where no session has one."""
+    scored = [verdict for verdict in sessions if verdict.score is not None]
+    if not scored:
+        return "–"
+    lowest = min(scored, key=lambda verdict: verdict.score or 0)
+    return "no points taken" if lowest.score == FULL and any(map(against, sessions)) else str(lowest.score)
 
 
 def session_answer(verdict: SessionVerdict) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import ledger_config, pattern
 from undersong.models import Deduction, Quote
-from undersong.models.verdict import BROKEN, NARROWED, NOT_RUN, WEAKENED, Bypass, ClaimState, LedgerClaim, LedgerKind
+from undersong.models.verdict import BROKEN, NARROWED, WEAKENED, Bypass, ClaimState, LedgerClaim, LedgerKind
 from undersong.verdict.admissions import admission_of, admits_call, thoughts_against
 from undersong.verdict.check_claims import (
     NEVER,
@@ -169,7 +169,7 @@ def _by_the_log(session: _Session, turn: TranscriptTurn, claim: Claim, kind: Led
         return Ruling("contradicted", f"the hooks were passed by: {passed_by}")
     blank = _has_blanks(session, turn)
     if not blank and (missing := _missing_run(session, turn, claim, kind)):
-        return Ruling("contradicted", f"{NOT_RUN}{missing}")
+        return Ruling("contradicted", missing)
     if ruling.state == "backed" and is_narrowed(turn, _about(turn, claim), session.narrowed):
         return ruling._replace(state="unsupported", reason=NARROWED)
     if ruling.state == "backed" and (weakened := _weakened(session, turn, claim, kind)):

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from undersong.core.text import turn_at
 from undersong.datafiles.verdict_config import ledger_config, outcomes_config, pattern
+from undersong.models.verdict import FEWER, NOT_RUN
 from undersong.verdict.check_claims import CheckHistory, of_kinds
 from undersong.verdict.claims import Claim, sentence
 from undersong.verdict.shell import CheckKind
@@ -19,7 +20,7 @@ _WORD = re.compile(r"\w{3,}")
 def missing_run(
     transcript: Transcript, history: CheckHistory, turn: TranscriptTurn, claim: Claim, kinds: Collection[CheckKind]
 ) -> str:
-    """What speaks against a sentence that says that a check was run again; "" where nothing does.
+    """Why a sentence is contradicted that says that a check was run again, or so often; "" where nothing speaks so.
 
     It does where commands of the request are in the log and none of them is such a check, or where the sentence names a
     change behind which there is none.
@@ -29,7 +30,7 @@ def missing_run(
     said_again = pattern((config.run_again,)).search(text)
     said_behind = pattern((config.run_behind,)).search(text)
     if fewer := _fewer_runs(history, turn, text, kinds):
-        return fewer
+        return f"{FEWER}{fewer}"
     own = [placed for placed in transcript.outcomes_before(turn.place, turn.run) if placed.turn.place < turn.place]
     if not (said_again or said_behind) or not own or any(map(_is_opaque, own)):
         return ""
@@ -37,11 +38,11 @@ def missing_run(
     runs = [event for event in runs if event.outcome and event.outcome.turn.run == turn.run]
     if not runs:
         commands = sum(bool(placed.outcome.command) for placed in own)
-        return "no call on this request ran it" if commands else ""
+        return f"{NOT_RUN}no call on this request ran it" if commands else ""
     changed = [placed for placed in own if placed.turn.place > runs[-1].place and placed.outcome.changes]
     named = [part for match in (said_again, said_behind) if match for part in match.groupdict().values() if part]
     meant = changed and any(_is_meant(changed, words) for words in named)
-    return _no_run_behind(changed[-1]) if meant else ""
+    return f"{NOT_RUN}{_no_run_behind(changed[-1])}" if meant else ""
 
 
 def times_run(text: str) -> int:

@@ -24,6 +24,7 @@ from undersong.report import (
     headline,
     narrative,
     private_talk,
+    project_lines,
     sequence_words,
     session_answer,
     view_model,
@@ -78,7 +79,9 @@ def environment() -> jinja2.Environment:
         commands.again_command, commands.verify_command,
         narrative.judge_words, narrative.kind_words, narrative.missed_words,
         narrative.not_applicable_words, narrative.outcome_words, sequence_words.looked_for_words,
-        sequence_words.rules_words, session_answer.session_answer, narrative.to_read_words,
+        sequence_words.rules_words,
+        session_answer.lowest_score, session_answer.score_cell, session_answer.session_answer,
+        project_lines.project_name, narrative.to_read_words,
         view_model.agreement_table, work_view.duration_words,
     )  # fmt: skip
     made.globals |= {function.__name__: function for function in functions}
