@@ -43,6 +43,7 @@ SMALL_Q = 0.05  # what a reader who filters by q will usually ask for
 NO_ANSWER = {"refused": "refused", "failed": "without a usable answer", "unread": "not asked"}
 UNKNOWN = "unknown:"  # how the session context vector marks what the data does not tell
 
+UNGRADED = "no score: private talk is not graded"
 FULL = 100  # the score of a session of which no point was taken
 
 
@@ -173,16 +174,13 @@ def place_noun(sessions: Iterable[SessionVerdict]) -> str:
 
 def score_words(verdict: SessionVerdict) -> str:
     """The score with what it stands on; never a bare number, and never a number where nothing was assessed."""
-    if verdict.score is None and not is_graded((verdict,)):
-        return "no score: private talk is not graded"
     if verdict.score is None:
-        return f"no {score_name((verdict,))}: {assessed_words(verdict)}"
+        return f"no {score_name((verdict,))}: {assessed_words(verdict)}" if is_graded((verdict,)) else UNGRADED
     turns = len({each.position for each in verdict.moments if each.kind != "protective"})
-    if verdict.score == FULL and (messages := against(verdict)):  # full marks would read as an all-clear
-        speak = "speaks" if messages == 1 else "speak"
-        return f"no points taken, and {counted(messages, 'message')} {speak} against it; {assessed_words(verdict)}"
-    if verdict.score == FULL and turns:
-        return f"no points taken, {counted(turns, 'turn')} noted; {assessed_words(verdict)}"
+    spoken = counted(number, "message speaks", "messages speak") if (number := against(verdict)) else ""
+    if verdict.score == FULL and (spoken or turns):  # full marks beside either would read as an all-clear
+        beside = f"and {spoken} against it" if spoken else f"{counted(turns, 'turn')} noted"
+        return f"no points taken, {beside}; {assessed_words(verdict)}"
     risk = ", marked Psychogenic Risk" if verdict.psychogenic_risk else ""
     return f"{score_name((verdict,))} {verdict.score} of 100{risk}; {assessed_words(verdict)}"
 
