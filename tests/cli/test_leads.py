@@ -70,7 +70,11 @@ def test_a_report_says_where_to_look_and_the_command_prints_it(undersong: Unders
     told_of_agent = undersong("agent", "c0/Jonas Berg").out
     assert "leads       2\n" in told_of_agent
     assert str(ranked[0]["reason"]) in told_of_agent
-    assert printed.out.startswith(f"1. Jonas Berg in c0\n   {ranked[0]['reason']}\n   “")
+    head, _, sentences = printed.out.partition(f"\n   {ranked[0]['reason']}\n")
+    assert head == "1. Jonas Berg in c0"
+    days = re.findall(r"^   (\d{4}-\d\d-\d\d): “.+”$", sentences.partition("\n2. ")[0], re.MULTILINE)
+    assert len(days) == 3  # an early one, one in between, a late one
+    assert days == sorted(days)
     (quote, *_) = ranked[0]["quotes"]  # type: ignore[misc]
     assert quote["text"] in PUSHES[int(str(quote["message_id"])[1:]) // 2]
     markdown = (REPORT / "details.md").read_text()

@@ -64,7 +64,7 @@ def test_a_kind_says_how_often_and_what_was_answered() -> None:
     assert [answer.text for answer in control.answers] == ["my battery died"]
 
 
-def test_every_sentence_is_there_by_date_and_the_longest_are_shown_first() -> None:
+def test_every_sentence_is_there_by_date_and_of_each_stretch_the_longest_is_shown() -> None:
     texts = (
         "who were you with",
         "send me your location",
@@ -74,6 +74,7 @@ def test_every_sentence_is_there_by_date_and_the_longest_are_shown_first() -> No
     control = kinds(*(("Ana", 30.0 * place, text) for place, text in enumerate(texts)))["control"]
     assert [each.text for each in control.quotes] == list(texts)
     assert [each.text for each in told_apart(control.quotes, 2)] == [texts[1], texts[2]]
+    assert [each.text for each in told_apart(control.quotes, 9)] == list(texts)
 
 
 SILENT = (("Ana", 0.0, "I said what I said"), ("Bo", 1.0, "are we ok?"), ("Bo", 9.0, "please say something"))

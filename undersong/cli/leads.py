@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,12 +29,13 @@ from undersong.errors import InputError, NothingReadError, UsageError
 from undersong.stores.addresses import without_password
 
 if TYPE_CHECKING:
-    from undersong.models import Lead
+    from undersong.models import Lead, Message, Quote
     from undersong.report.groups import GroupShare
     from undersong.stores.protocol import JudgeEntry, Store
 
 SQLITE = b"SQLite format 3\x00"  # how such a file begins
 QUOTED = 200  # characters of a quote
+SENTENCES = 3  # of a lead: an early one, one in between, a late one
 OPAQUE = re.compile(r"(?i)[0-9a-f]{4,}(?:-?[0-9a-f]+)*|\d+")  # an id that says nothing to a person
 TOO_FEW = "who wrote fewer than three messages was not"  # see undersong/data/rules/leads.yaml
 
@@ -62,7 +64,8 @@ def command(
     as_json: bool,
     with_all: bool,
 ) -> None:
-    """Print the agents to look at first, at most ten, each with what was counted and its strongest sentence.
+    """Print the agents to look at first, at most ten, each with what was counted and a strong sentence early,
+    in between and late.
 
     REPORT is the folder of a report; PATH is an export file or a folder, which is audited with the offline judge and
     leaves nothing behind; STORE is the SQLite file or the address (postgresql://...) of a store, all of whose agents
@@ -101,7 +104,7 @@ def command(
         echo(
             _work_lines(ranked, path, rest, is_report)
             if ranked.is_work
-            else lead_lines(named_leads(ranked.leads, ranked.names), rest, ranked.titles)
+            else lead_lines(named_leads(ranked.leads, ranked.names), rest, ranked.titles, ranked.days)
         )
         echo(group_lines(ranked.shares, group_by) if group_by else ())
     raise SystemExit(ranked.code)
@@ -153,23 +156,39 @@ class _SessionProfile(msgspec.Struct):
     title: str | None = None
 
 
-class _Speaker(msgspec.Struct):
+class _Cited(msgspec.Struct):
+    """Of a message who wrote it and when."""
+
+    id: str = ""
     agent: str = ""
     author: str = ""
     conversation: str = ""
+    position: int = 0
+    time: datetime | None = None
 
 
 class _CaseProfiles(msgspec.Struct):
     """Of the case of a report what kind of talk it is about, and who speaks."""
 
     sessions: list[_SessionProfile] = []
-    cited: list[_Speaker] = []
+    cited: list[_Cited] = []
+
+
+class MessageDay(NamedTuple):
+    """The place of a message in its conversation, and its day, "" where that is not known."""
+
+    position: int
+    day: str
+
+
+UNPLACED = MessageDay(0, "")
 
 
 class RankedAgents(NamedTuple):
     """The leads of a run, the groups that were asked for, whether all of it is work on code, and the exit code.
 
-    ``titles`` are the conversations as people have them, ``names`` agents by the names that people have.
+    ``titles`` are the conversations as people have them, ``names`` agents by the names that people have, ``days`` when
+    a message that is quoted was written.
     """
 
     leads: Sequence[Lead]
@@ -178,6 +197,7 @@ class RankedAgents(NamedTuple):
     code: int = 0
     titles: Mapping[str, str | None] = {}
     names: Mapping[str, str] = {}
+    days: Mapping[tuple[str, str], MessageDay] = {}
 
 
 def _audited(
@@ -198,8 +218,15 @@ def _audited(
         shares = groups(case, rows, lambda name: store.conversation(name)[0], [path], group_by) if group_by else []
     show_problems(case.problems)
     titles = {session.conversation: session.title for session in case.sessions}
-    names = display_names(case.cited)
-    return RankedAgents(case.leads, shares, is_work(case), exit_code(case.problems), titles, names)
+    names, days = display_names(case.cited), _days(case.cited)
+    return RankedAgents(case.leads, shares, is_work(case), exit_code(case.problems), titles, names, days)
+
+
+def _days(cited: Iterable[Message | _Cited]) -> dict[tuple[str, str], MessageDay]:
+    return {
+        (one.conversation, one.id): MessageDay(one.position, f"{one.time:%Y-%m-%d}" if one.time else "")
+        for one in cited
+    }
 
 
 def _stored(folder: Path) -> RankedAgents:
@@ -216,7 +243,8 @@ def _stored(folder: Path) -> RankedAgents:
         case = msgspec.json.decode(path.read_bytes(), type=_CaseProfiles)
         is_work = {session.profile for session in case.sessions} == {"coding"}
         titles = {session.conversation: session.title for session in case.sessions}
-        return RankedAgents(leads, is_work=is_work, titles=titles, names=display_names(case.cited))
+        names, days = display_names(case.cited), _days(case.cited)
+        return RankedAgents(leads, is_work=is_work, titles=titles, names=names, days=days)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), remedy=remedy) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -231,10 +259,16 @@ def _work_lines(ranked: RankedAgents, path: Path, rest: str, is_report: bool) ->
     yield f"{counted(len(ranked.leads), 'speaker')} counted all the same: {rest}."
 
 
-def lead_lines(leads: Sequence[Lead], rest: str, titles: Mapping[str, str | None] | None = None) -> Iterator[str]:
-    """Those that a person is shown, each with its reason and strongest sentence; ``rest`` says what has all of them.
+def lead_lines(
+    leads: Sequence[Lead],
+    rest: str,
+    titles: Mapping[str, str | None] | None = None,
+    days: Mapping[tuple[str, str], MessageDay] | None = None,
+) -> Iterator[str]:
+    """Those that a person is shown, each with its reason and how it goes on in strong sentences; ``rest`` says what has
+    all of them.
 
-    ``titles`` are those of conversations, as far as they are known.
+    ``titles`` are those of conversations, ``days`` those of messages, as far as they are known.
     """
     from undersong.patterns.leads import shown_leads
     from undersong.report.escape import first_upper, own_name
@@ -255,14 +289,34 @@ def lead_lines(leads: Sequence[Lead], rest: str, titles: Mapping[str, str | None
             yield f"   {words().decided_lead.format(verdict=lead.decided)}"
         if not lead.quotes:
             yield f"   {words().look_no_quote}"
-        for quote in (lead.kinds[0].quotes if lead.kinds and lead.kind != "message" else lead.quotes)[:1]:
-            yield f"   “{one_line(quote.text, QUOTED)}”"
+        for day, quote in _sentences(lead, days or {}):
+            yield f"   {f'{day}: ' if day else ''}“{one_line(quote.text, QUOTED)}”"
         yield f"   {first_upper(lead_words(lead, leads))}."
     exact = sum(lead.kind == "message" for lead in shown)
     every = sum(lead.kind == "message" for lead in leads)
     if exact < every:
         yield words().look_share.format(shown=exact, of=every)
     yield f"Named above: {len(shown)} of {_ranked(leads)} that were ranked ({rest}); {TOO_FEW}. {words().look_guide}"
+
+
+def _sentences(lead: Lead, days: Mapping[tuple[str, str], MessageDay]) -> Iterator[tuple[str, Quote]]:
+    """The strongest sentence of each stretch, early to late, with its day; where kinds of harm are named, of those."""
+    from undersong.models.lead import stretches
+
+    of_kinds = [quote for kind in lead.kinds for quote in kind.quotes] if lead.kind != "message" else []
+    homes = dict(zip(lead.message_ids, lead.message_conversations, strict=True))
+    quotes = list({quote.message_id: quote for quote in reversed(of_kinds or lead.quotes)}.values())[::-1]
+    places = {
+        quote.message_id: days.get((homes.get(quote.message_id, lead.conversation or ""), quote.message_id), UNPLACED)
+        for quote in quotes
+    }
+    if of_kinds:  # the longest say most by themselves
+        quotes.sort(key=lambda quote: -len(quote.text))
+    by_strength = {quote.message_id: place for place, quote in enumerate(quotes)}
+    ordered = sorted(places, key=lambda name: (places[name].day, places[name].position))
+    for part in stretches(ordered, SENTENCES):
+        first = min(by_strength[name] for name in part)
+        yield places[quotes[first].message_id].day, quotes[first]
 
 
 def _home(conversation: str, titles: Mapping[str, str | None]) -> str:

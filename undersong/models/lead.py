@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -11,6 +12,8 @@ from undersong.models.evaluation import Quote
 from undersong.models.message import Record
 from undersong.models.notebook import lead_html
 from undersong.models.review import ReviewVerdict
+
+T = TypeVar("T")
 
 
 class LeadEvidence(Record, frozen=True, kw_only=True):
@@ -28,8 +31,8 @@ class LeadKind(Record, frozen=True, kw_only=True):
     """A kind of harm that is worded in the messages of a lead: what its speaker ``does``, as a verb phrase.
 
     ``kind`` is a name in ``harm_kinds.yaml``. ``message_ids`` are all messages with such words, in their order,
-    ``quotes`` the sentence of each verbatim, ``answers`` what the other wrote right after the one that is shown first.
-    Wordings are countless, so there may be more. It describes a lead, and is no finding.
+    ``quotes`` the sentence of each verbatim, ``answers`` what the other wrote right after the first and the last that
+    are shown. Wordings are countless, so there may be more. It describes a lead, and is no finding.
     """
 
     kind: str
@@ -45,9 +48,15 @@ class LeadKind(Record, frozen=True, kw_only=True):
 
 
 def told_apart(quotes: Sequence[Quote], count: int) -> list[Quote]:
-    """The longest sentences of a kind, which say most by themselves, in their order."""
-    longest = sorted(range(len(quotes)), key=lambda place: (-len(quotes[place].text), place))
-    return [quotes[place] for place in sorted(longest[:count])]
+    """How it goes on: of each of ``count`` stretches of the quotes, early to late, the longest, which says most."""
+    return [max(part, key=lambda quote: len(quote.text)) for part in stretches(quotes, count)]
+
+
+def stretches(several: Sequence[T], count: int) -> list[Sequence[T]]:
+    """A sequence in so many parts of about the same length, in their order; as many as it has things at most."""
+    count = min(count, len(several))
+    places = [len(several) * part // count for part in range(count + 1)] if count else []
+    return [several[first:last] for first, last in pairwise(places)]
 
 
 class Lead(Record, frozen=True, kw_only=True):

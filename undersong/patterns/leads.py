@@ -12,6 +12,7 @@ import msgspec
 
 from undersong.models import Finding, Lead, LeadEvidence, Row, SignalBand, lead_order, ranked_leads
 from undersong.models.finding import SURE
+from undersong.models.lead import stretches
 from undersong.patterns.detect import MessageKey
 from undersong.patterns.lead_reasons import level_reason, own_reason, pair_reason, side_of
 from undersong.patterns.lead_sums import MeasuredMessage, SourceSums, joined_sums, measured_messages
@@ -21,6 +22,7 @@ from undersong.patterns.lead_weights import lead_weights
 STRONGEST = 3  # messages that a lead names
 HIGHEST = 5  # levels of wording of a speaker that are compared beside the mean of all
 OF_SIDE = 6  # of one of two, whose name stands in it
+STRETCHES = 3  # early, in between, late: as many of its messages are from each
 DIGITS = 4  # of evidence and scores
 
 
@@ -156,7 +158,7 @@ def _lead(agent: str, own: TalkPart, run: _Run, sure: float | None) -> Lead:
     )  # what stands beside a conversation of two moves nobody in it
     evidence = tuple(_evidence(sums, others, beside, strongest_levels, sure))
     side = side_of(pair, agent) if pair else None
-    strongest = sorted(messages if side else pair or messages, key=_strength)[: OF_SIDE if side else STRONGEST]
+    strongest = _strongest(messages, OF_SIDE) if side else sorted(pair or messages, key=_strength)[:STRONGEST]
     reason = level_reason(messages, sums, run.agents.without(means)) or (
         pair_reason(pair, run.bands, side, sums) if pair else own_reason(own, others, run.bands)
     )
@@ -195,7 +197,7 @@ def _stronger(lead: Lead, run: _Run, without: Collection[str] = ()) -> Lead:
         return lead
     if part is None or not (reason := own_reason(part, part.others, run.bands)):
         return lead
-    strongest = sorted(part.messages, key=_strength)[:OF_SIDE]
+    strongest = _strongest(part.messages, OF_SIDE)
     homes = {message.row.conversation for message in part.messages}
     return msgspec.structs.replace(
         lead,
@@ -283,6 +285,14 @@ def _score(evidence: Iterable[LeadEvidence], messages: int) -> float:
         elif figure is not None and figure.compared_with is not None:
             total += weight * (figure.value - figure.compared_with)
     return round(total * messages / (messages + weights.prior), DIGITS)
+
+
+def _strongest(messages: Sequence[MeasuredMessage], count: int) -> list[MeasuredMessage]:
+    """As many of early messages as of later and of late ones, the strongest of each and of all first: how it grows."""
+    ordered = sorted(messages, key=lambda each: (each.row.conversation, each.row.position))
+    parts = stretches(ordered, STRETCHES)
+    chosen = [each for part in parts for each in sorted(part, key=_strength)[: -(-count // STRETCHES)]]
+    return sorted(chosen, key=_strength)[:count]
 
 
 def _strength(message: MeasuredMessage) -> tuple[bool, float, float, str, int, str]:

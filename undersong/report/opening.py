@@ -11,6 +11,7 @@ import msgspec
 from undersong.core.sanitize import one_line
 from undersong.core.text import counted, turns_listed
 from undersong.models import Case, Deduction, Finding, Lead, LedgerClaim, Moment, Quote, SessionVerdict
+from undersong.models.lead import stretches
 from undersong.models.verdict import ADMISSION, AGAINST, AGENT_ORDERS, SPREADS
 from undersong.patterns.leads import places_of, shown_leads
 from undersong.report.alignment_words import confirmed_violations, constraint_name
@@ -56,6 +57,7 @@ SURE = 0.8  # confidence from which on a finding counts as sure
 WHOLE = 1000  # characters of a message in which somebody admits something
 SUPPORT = 3  # messages without which a sequence is no more than a finding: two can be a question and its answer
 LEADS = 3  # leads among them: they are guesses
+LINES = 3  # sentences of a lead: an early one, one in between, a late one
 _TEST_FAILED = re.compile(r"--- FAIL|\bFAILED\b|AssertionError|\b\d+ (?:tests? )?failed\b|✗|✕")
 _SUPPOSED = re.compile(
     r"(?i)\b(?:(?:think|thinks|thought|say|says|believe|feel|worry|afraid|suggest)(?: that)?"
@@ -128,7 +130,7 @@ def _hints(case: Case) -> tuple[Iterable[Point], ...]:
     other, of_companions = _leads(case)
     moments = list(_moments(case))
     owned = [point for point in moments if point.sure == sentences().how_sure[ADMISSION]]  # an apology comes last
-    turns = ([point for point in moments if point not in owned], [*_turns(case), *of_companions])
+    turns = ([point for point in moments if point not in owned], list(_turns(case)), of_companions)
     return _deductions(case, sure=False), likely, other, *turns, *work, owned
 
 
@@ -340,13 +342,13 @@ def _lead(case: Case, lead: Lead) -> Point:
 
 
 def _lead_lines(case: Case, lead: Lead, home: str) -> tuple[DatedLine, ...]:
-    """The quotes of a lead that stand in its first conversation, with who wrote each."""
-    authors = {message.id: name_of(message.agent, home) for message in case.cited if message.conversation == home}
-    return tuple(
-        DatedLine(quote.message_id, authors[quote.message_id], quote.text)
-        for quote in lead.quotes
-        if quote.message_id in authors and len(quote.text.split()) >= WORDS
-    )
+    """How it goes on in the first conversation of a lead: the strongest quote of each stretch, and who wrote it."""
+    cited = {message.id: message for message in case.cited if message.conversation == home}
+    quotes = [each for each in lead.quotes if each.message_id in cited and len(each.text.split()) >= WORDS]
+    by_strength = {quote.message_id: place for place, quote in enumerate(quotes)}
+    parts = stretches(sorted(quotes, key=lambda quote: cited[quote.message_id].position), LINES)
+    shown = [min(part, key=lambda quote: by_strength[quote.message_id]) for part in parts]
+    return tuple(DatedLine(each.message_id, name_of(cited[each.message_id].agent, home), each.text) for each in shown)
 
 
 def _within(reason: str) -> str:

@@ -31,11 +31,12 @@ def _lines(lead: Lead, messages: Mapping[tuple[str, str], Message], times: Messa
     for kind in lead.kinds:
         cited = [messages[home, name] for name in kind.message_ids if (home, name) in messages]
         every = tuple(_line(quote, home, messages, times, "") for quote in kind.quotes)
-        first, *more = (
-            _line(quote, home, messages, times, "") for quote in told_apart(kind.quotes, harm_kinds_config().quotes)
-        )
-        answers = (_line(quote, home, messages, times, ANSWER) for quote in kind.answers)
-        yield KindLines(kind.does, _when(kind, cited, times), (first, *answers, *more), every[:LISTED])
+        shown = [(quote, "") for quote in told_apart(kind.quotes, harm_kinds_config().quotes)]
+        shown += [(quote, ANSWER) for quote in kind.answers]
+        places = {name: message.position for (where, name), message in messages.items() if where == home}
+        shown.sort(key=lambda one: places.get(one[0].message_id, 0))
+        lines = tuple(_line(quote, home, messages, times, why) for quote, why in shown)
+        yield KindLines(kind.does, _when(kind, cited, times), lines, every[:LISTED])
 
 
 def _when(kind: LeadKind, cited: list[Message], times: MessageTimes) -> str:

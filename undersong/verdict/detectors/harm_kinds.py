@@ -48,8 +48,8 @@ def _kinds(spoken: Sequence[Message], own: Sequence[Message], agent: str, whose:
 
 def _lead_kind(name: str, does: str, places: Sequence[Placed], spoken: Sequence[Message], agent: str) -> LeadKind:
     quotes = tuple(quote(message, *place) for message, place in places)
-    first = told_apart(quotes, harm_kinds_config().quotes)[0].message_id
-    answers = (_answer(message, spoken, agent) for message, _ in places if message.id == first)
+    shown = [each.message_id for each in told_apart(quotes, harm_kinds_config().quotes)]
+    answers = (_answer(message, spoken, agent) for message, _ in places if message.id in (shown[0], shown[-1]))
     return LeadKind(
         kind=name,
         does=does,
