@@ -289,7 +289,7 @@ def _score(evidence: Iterable[LeadEvidence], messages: int) -> float:
 
 def _strongest(messages: Sequence[MeasuredMessage], count: int) -> list[MeasuredMessage]:
     """As many of early messages as of later and of late ones, the strongest of each and of all first: how it grows."""
-    ordered = sorted(messages, key=lambda each: (each.row.conversation, each.row.position))
+    ordered = sorted(messages, key=lambda message: (message.row.conversation, message.row.position))
     parts = stretches(ordered, STRETCHES)
     chosen = [each for part in parts for each in sorted(part, key=_strength)[: -(-count // STRETCHES)]]
     return sorted(chosen, key=_strength)[:count]
