@@ -33,6 +33,7 @@ from undersong.pipeline.audit import audit
 from undersong.pipeline.options import Options
 from undersong.rows.corpus_scales import null_bands_of
 
+CHATBOTS = "companions"  # the part of the chats in which one side is a chatbot
 AGENTS, PLANTED = 60, 6
 DILUTIONS = (1, 5, 20)
 CHANCES = (1, 2, 3, 5, 10, 20, 50, 100, 200)  # parts of the talk of an agent
@@ -190,11 +191,13 @@ def print_false_rates(ordinary: Sequence[Chat]) -> None:
 
 
 def chats() -> tuple[list[Chat], list[Chat]]:
-    """The chats of ``bench/chats``: those with harm, and the others."""
+    """The chats between people of ``bench/chats``: those with harm, and the others."""
     _, rows = audit(CHATS / "messages.jsonl", options=Options(effort=None))
     by_home = _by_home(rows)
     harm, alike = [], []
     for truth in read_lines(CHATS / "truth.jsonl"):
+        if truth["part"] == CHATBOTS:
+            continue
         home = truth["conversation"]
         if truth["kind"] == "harm":
             harm.append(Chat(by_home[home], f"{home}/{truth['who']}"))

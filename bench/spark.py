@@ -50,7 +50,9 @@ from undersong.pipeline.audit import audit
 from undersong.pipeline.options import Options
 
 ROOT = Path(__file__).parents[1]
-EXECUTORS = "local-cluster[2,1,1024]"
+EXECUTORS = "local-cluster[2,1,{memory}]"
+LEAST_MEMORY = 1024  # MB of an executor; one that holds all messages in one part needs more
+MESSAGES_A_MB = 80
 PER_AGENT = 12  # messages of an agent of the generated corpus
 SHORT = 2_000  # messages; with fewer the JVMs are hardly warm before they end
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -132,16 +134,21 @@ def executors(application: str) -> list[int]:
 
 
 @contextmanager
-def session(folder: Path, *, short: bool = False) -> Iterator[SparkSession]:
-    """Spark with two executors in JVMs of their own; for ``short`` work these compile no more than they must."""
+def session(folder: Path, *, messages: int, short: bool = False) -> Iterator[SparkSession]:
+    """Spark with two executors in JVMs of their own, each with memory for so many ``messages`` in one part; for
+    ``short`` work these compile no more than they must."""
     java = " ".join(SHORT_LIVED if short else ())
+    memory = max(LEAST_MEMORY, messages // MESSAGES_A_MB)
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
     os.environ["SPARK_WORKER_DIR"] = str(folder / "work")
-    builder = SparkSession.builder.master(EXECUTORS).config("spark.local.dir", str(folder / "local"))
+    builder = SparkSession.builder.master(EXECUTORS.format(memory=memory)).config(
+        "spark.local.dir", str(folder / "local")
+    )
     for name, value in (
         ("spark.driver.extraJavaOptions", java), ("spark.executor.extraJavaOptions", java),
         ("spark.ui.enabled", "false"), ("spark.ui.showConsoleProgress", "false"), ("spark.log.level", "OFF"),
         ("spark.task.maxFailures", "10"), ("spark.deploy.maxExecutorRetries", "1000"),
+        ("spark.stage.maxConsecutiveAttempts", "20"), ("spark.executor.memory", f"{memory}m"),
         ("spark.executorEnv.OMP_NUM_THREADS", "1"), ("spark.driver.memory", "2g"),
         ("spark.driver.maxResultSize", "4g"), ("spark.sql.shuffle.partitions", "4"),
     ):  # fmt: skip
@@ -157,7 +164,10 @@ def equal(arguments: argparse.Namespace) -> bool:
     """Every set, in every number of parts, with an executor killed in each step."""
     same = True
     few = arguments.messages < SHORT
-    with tempfile.TemporaryDirectory(prefix="undersong-spark-") as name, session(Path(name), short=few) as opened:
+    with (
+        tempfile.TemporaryDirectory(prefix="undersong-spark-") as name,
+        session(Path(name), messages=arguments.messages, short=few) as opened,
+    ):
         for chosen in arguments.sets:
             prepare: Callable[[argparse.Namespace], Prepared] = globals()[chosen]
             prepared = prepare(arguments)
@@ -293,7 +303,7 @@ def growth(arguments: argparse.Namespace) -> bool:
     """Rows a second of detection, one process and two executors."""
     options, rules = Options(effort=None), load_rules()
     base = planted_rows(arguments.data, arguments.worlds)
-    with tempfile.TemporaryDirectory(prefix="undersong-spark-") as name, session(Path(name)) as opened:
+    with tempfile.TemporaryDirectory(prefix="undersong-spark-") as name, session(Path(name), messages=SHORT) as opened:
         warm = str(Path(name) / "warm.parquet")
         pq.write_table(table_of(base[:200]), warm)
         spark.detect(opened.read.parquet(warm), options, parts=2).close()
@@ -346,7 +356,7 @@ def skew(arguments: argparse.Namespace) -> bool:
     base = planted_rows(arguments.data, arguments.worlds)
     rows = [row for some in _copies(base, arguments.rows) for row in some]
     half = [msgspec.structs.replace(row, agent="busy") if place % 2 else row for place, row in enumerate(rows)]
-    with tempfile.TemporaryDirectory(prefix="undersong-spark-") as name, session(Path(name)) as opened:
+    with tempfile.TemporaryDirectory(prefix="undersong-spark-") as name, session(Path(name), messages=SHORT) as opened:
         path = str(Path(name) / "skewed.parquet")
         pq.write_table(table_of(half), path)
         frame, parts = opened.read.parquet(path), arguments.parts

@@ -23,14 +23,13 @@ import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 
 from bench.talks.score import read_lines
-from train.talk_heads import left_out
 from undersong.datafiles.yaml_loader import RULES
 from undersong.judges.offline import SHIPPED, SPEAKER_HEAD, SPEAKER_NAMES, TALK_HEADS
 from undersong.ml import ngrams, trait_heads
 from undersong.ml.trait_heads import Heads, Scores
 from undersong.models import TRAITS
 from undersong.training.datasets import LabelledMessage, numbered_lines
-from undersong.training.trait_heads import RidgeHeads, TraitCorpus, calibration
+from undersong.training.trait_heads import RidgeHeads, TraitCorpus, calibration, out_of_fold
 
 Json = dict[str, Any]
 CHATS = Path(__file__).parent / "labels" / "chats"
@@ -84,7 +83,7 @@ def corpus_of(messages: Sequence[SpokenMessage]) -> TraitCorpus:
 def trained(messages: Sequence[SpokenMessage], seed: int) -> tuple[Heads, Scores]:
     """The head, and every message's level by a head that saw nothing of its writer."""
     corpus = corpus_of(messages)
-    raw = left_out(corpus, [each.group for each in messages])
+    raw = out_of_fold(corpus)
     weights, scales, idf = RidgeHeads(corpus, np.arange(len(messages))).weights()
     meta = trait_heads.TraitHeadsMeta(
         features=ngrams.VERSION,

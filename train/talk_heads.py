@@ -1,9 +1,9 @@
 """Trains the offline judge's heads for ordinary talk: ``python -m train.talk_heads --data DIR [--kinds]``.
 
 The labels are readings of single messages by a language model under the product's rubric: of real text, which is not
-copied into ``train/labels`` (DIR has it), of text that was written for this project (``train/labels/written``), and of
-``bench/talks``, dev and more. Writes ``talk_heads.model`` and its card into the package. ``--kinds`` also leaves out
-each kind of talk in turn, which takes some minutes.
+copied into ``train/labels`` (DIR has it), of text that was written for this project (``train/labels/written``), of
+``bench/talks``, dev and more, and of some of the chats of ``train/labels/chats``. Writes ``talk_heads.model`` and its
+card into the package. ``--kinds`` also leaves out each kind of talk in turn, which takes some minutes.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ Json = dict[str, Any]
 FOLDER = Path(__file__).parent / "labels"
 LABELS = FOLDER / "readings.jsonl.gz"
 AGAIN = FOLDER / "readings_again.jsonl.gz"
+CHATS = FOLDER / "chats"
 TALKS = Path("bench/talks")
 CARD = RULES.parent / "cards" / "talk_heads.json"
 # what stands for a trait that does not apply to a message: the mark of an ordinary message in talk where it does
@@ -70,7 +71,9 @@ class ReadMessage(NamedTuple):
 
 def read_messages(data: Path) -> list[ReadMessage]:
     """The labelled messages of all kinds that have a text."""
-    written = (*_of_folder(TALKS / "dev"), *_of_folder(TALKS / "more"), *_of_folder(FOLDER / "written"))
+    written = (
+        *_of_folder(TALKS / "dev"), *_of_folder(TALKS / "more"), *_of_folder(FOLDER / "written"), *_of_chats(CHATS)
+    )  # fmt: skip
     rows = [*_of_data(data), *written, *_of_posts(data)]
     return [row for row in rows if row.text.strip()]
 
@@ -111,6 +114,19 @@ def _of_folder(folder: Path) -> Iterator[ReadMessage]:
         kind = f"written: {row['kind']}" if "kind" in row else "written conversations"
         message = read_message(kind, row["conversation"], row["text"], readings[row["id"]]["traits"])
         yield message._replace(agent=row["role"] == "agent")
+
+
+def _of_chats(folder: Path) -> Iterator[ReadMessage]:
+    """Messages of chats that were written for this project, those of them that were read one by one."""
+    chats: dict[str, list[Json]] = {}
+    for _, line in numbered_lines(folder / "messages.jsonl.gz"):
+        message = json.loads(line)
+        chats.setdefault(message["conversation"], []).append(message)
+    for _, line in numbered_lines(folder / "readings.jsonl.gz"):
+        row = json.loads(line)
+        message = chats[row["conversation"]][row["place"]]
+        kind = "written: chats with a chatbot" if "role" in message else "written: chats of two over months"
+        yield read_message(kind, row["conversation"], message["text"], row["traits"])
 
 
 def read_message(kind: str, conversation: str, text: str, marks: Sequence[int | None]) -> ReadMessage:
@@ -182,6 +198,11 @@ def of_length(rows: Sequence[ReadMessage], labels: Array) -> Json:
         spearman = round(float(np.mean(ranks)), 3) if ranks else None
         table[kind] = {"spearman": spearman, "auc": None if auc is None else max(auc, round(1 - auc, 3))}
     return table
+
+
+def source_of(kind: str) -> str:
+    """What is left out with a kind: posts and comments of agents are of one source, and some were read twice."""
+    return "agents" if kind.startswith("agent ") else kind
 
 
 def mean_of_kinds(table: Json) -> Json:
@@ -266,7 +287,8 @@ def main() -> None:
     }
     card["mean_of_kinds"] = mean_of_kinds(card["out_of_fold_by_conversation"])
     if arguments.kinds:
-        card["kind_left_out"] = by_kind(rows, labels, left_out(TraitCorpus(labelled), [row.kind for row in rows]))
+        unseen_kind = left_out(TraitCorpus(labelled), [source_of(row.kind) for row in rows])
+        card["kind_left_out"] = by_kind(rows, labels, unseen_kind)
         card["mean_of_kinds_left_out"] = mean_of_kinds(card["kind_left_out"])
     CARD.write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(json.dumps(card, indent=1, ensure_ascii=False))

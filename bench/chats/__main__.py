@@ -5,8 +5,9 @@ Language models wrote the chats for this project from a list of topics, without 
 were changed after these were read, by which the others are the test of those rules. ``long`` and ``threads`` were
 written by two others after those rules were finished: half of each holds somebody who does harm, faintly, plainly or
 blatantly, and six of the ten innocent ones resemble harm. ``months``: by two more writers, 80 to 110 messages over
-months, in which at most a quarter of what the harmful side writes carries harm. No head learnt from any of them; the
-weights of leads were chosen with a look at all.
+months, in which at most a quarter of what the harmful side writes carries harm. ``companions``: one person and one
+chatbot, by two more writers; in 14 of 32 the chatbot does harm by what grows over the chat. No head learnt from any of
+them; the weights of leads were chosen with a look at all but these last, the cut with them.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ LEADS = {  # name of a set → its parts
     "long chats of two, 53 to 64 messages": ("long",),
     "threads, support, work and assistants, 43 to 64 messages": ("threads",),
     "chats of two over months, 82 to 108 messages": ("months",),
+    "chats with a chatbot over weeks and months, 42 to 80 messages": ("companions",),
 }
-HEIGHTS = (8.0, 10.0, 12.0, 14.0)  # scores for which leads.yaml says how many chats are as high
+HEIGHTS = (8.5, 10.0, 12.0, 14.0)  # scores for which leads.yaml says how many chats are as high
 
 
 def audited() -> list[tuple[dict[str, Any], Case]]:

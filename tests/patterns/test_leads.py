@@ -81,16 +81,16 @@ def test_who_pushes_comes_first_with_what_was_counted() -> None:
 
 
 def test_wording_is_held_against_ordinary_talk_and_tells_the_side() -> None:
-    first, *others = leads(worded(run_of(pushes=0.3, quiet=0.3), 0.18))
+    first, *others = leads(worded(run_of(pushes=0.3, quiet=0.3), 0.22))
     assert first.agent == "kira"
     assert first.reason.startswith(
         "In its wording, what kira writes is closer to manipulation than what 99 of 100 people write in ordinary talk."
     )
     assert {message.rpartition("-")[2] for message in first.message_ids} == {"kira"}
     figures = {each.source: (each.value, each.compared_with) for each in first.evidence}
-    assert figures["wording"] == (0.18, lead_weights().usual)
-    assert figures["wording_in_conversation"] == (0.18, 0.02)
-    assert figures["strongest_in_conversation"] == (0.18, 0.02)
+    assert figures["wording"] == (0.22, lead_weights().usual)
+    assert figures["wording_in_conversation"] == (0.22, 0.02)
+    assert figures["strongest_in_conversation"] == (0.22, 0.02)
     assert not any("closer to manipulation" in lead.reason for lead in others if lead.agent != "kira")
 
 
@@ -203,7 +203,7 @@ def test_a_conversation_without_addressees_is_looked_at_apart() -> None:
     rows += [said(f"lee{n}", "dm0", 10 + n, 0.1) for n in range(2)]
     more = [said("kira", "dm0", 20 + n, 0.1) for n in range(2)]
     name = lead_weights().wording
-    first = leads([*rows, *(msgspec.structs.replace(row, signals=row.signals | {name: 0.2}) for row in more)])[0]
+    first = leads([*rows, *(msgspec.structs.replace(row, signals=row.signals | {name: 0.24}) for row in more)])[0]
     assert (first.agent, first.target, first.conversation) == ("kira", None, "dm0")
     assert "what kira writes to nobody by name in dm0 in 6 messages is" in first.reason
 

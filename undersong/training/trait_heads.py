@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix, diags
+from scipy.sparse import csr_matrix, diags, hstack
 from scipy.stats import rankdata
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GroupKFold
@@ -28,7 +28,12 @@ ALPHA = 0.6  # ridge; .3 to 1 are within .002 of each other, out of fold
 FEWEST_AUTHORS = (2, 3)  # that must share a word n-gram, a character n-gram: less is a signature, not a trait
 FOLDS = 10
 KNOT = 40  # messages behind one point of the calibration
-MOST = 20_000  # messages: the ridge is solved over pairs of messages
+DIRECT = 5_000  # messages up to which the ridge is solved over all pairs of them; more are solved step by step
+MOST = 100_000  # messages
+STEPS, CLOSE = (
+    1_000,
+    1e-6,
+)  # of the conjugate gradients: the most, and the residual, as a share of the targets, that ends them
 
 
 class TraitCorpus:
@@ -60,15 +65,12 @@ class RidgeHeads:
             rarity(block[rows], authors, fewest) for block, fewest in zip(corpus.blocks, FEWEST_AUTHORS, strict=True)
         ]
         self._features = [tfidf(block[rows], idf) for block, idf in zip(corpus.blocks, self._idf, strict=True)]
-        kernel = sum((x @ x.T).toarray() for x in self._features)
-        ridge = KernelRidge(alpha=ALPHA, kernel="precomputed").fit(kernel, targets(corpus.labels[rows]))
-        self._dual: Array = ridge.dual_coef_
+        self._dual = dual(self._features, targets(corpus.labels[rows]))
 
     def raw(self, rows: Indices) -> Array:
         """Raw scores (rows, 12), centred near 0."""
         others = [tfidf(block[rows], idf) for block, idf in zip(self._corpus.blocks, self._idf, strict=True)]
-        kernel = sum((x @ y.T).toarray() for x, y in zip(others, self._features, strict=True))
-        return np.asarray(kernel @ self._dual)
+        return np.asarray(sum(x @ (y.T @ self._dual) for x, y in zip(others, self._features, strict=True)))
 
     def weights(self) -> tuple[npt.NDArray[np.int8], Array, npt.NDArray[np.uint8]]:
         """Weights in whole steps, the size of a step, and the idf, as ``ml.trait_heads.Heads`` has them."""
@@ -76,6 +78,35 @@ class RidgeHeads:
         exact = np.stack([x.T @ self._dual for x in self._features]) * idf[:, :, None]
         scales = plain(np.maximum(np.abs(exact).max(axis=1), 1e-12) / 127)
         return np.rint(exact / scales[:, None, :]).astype(np.int8), scales, idf.astype(np.uint8)
+
+
+def dual(features: Sequence[Any], wanted: Array) -> Array:
+    """The coefficients (messages, heads) of a ridge over the sum of the linear kernels of some blocks of features.
+
+    Of few messages by the kernel matrix; of many by conjugate gradients, which take no memory for pairs of messages.
+    """
+    if len(wanted) <= DIRECT:
+        kernel = sum((x @ x.T).toarray() for x in features)
+        return np.asarray(KernelRidge(alpha=ALPHA, kernel="precomputed").fit(kernel, wanted).dual_coef_)
+    rows = hstack(features).tocsr()
+    columns = rows.T.tocsr()
+    solution, residual, direction = np.zeros_like(wanted), wanted.copy(), wanted.copy()
+    size = (residual**2).sum(axis=0)
+    enough = CLOSE**2 * size
+    for _ in range(STEPS):
+        if (size <= enough).all():
+            break
+        image = rows @ (columns @ direction) + ALPHA * direction
+        step = _ratio(size, (direction * image).sum(axis=0))
+        solution += step * direction
+        residual -= step * image
+        before, size = size, (residual**2).sum(axis=0)
+        direction = residual + _ratio(size, before) * direction
+    return solution
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 
 def train(
@@ -178,7 +209,7 @@ def _check(corpus: TraitCorpus) -> None:
             f"labels of {authors} authors", remedy="give labels of at least 4: some are held out, by author"
         )
     if messages > MOST:
-        raise InputError(f"{messages} labelled messages", remedy=f"give at most {MOST}: training compares all pairs")
+        raise InputError(f"{messages} labelled messages", remedy=f"give at most {MOST}")
     flat = [trait for trait, spread in zip(corpus.names, np.ptp(corpus.labels, axis=0), strict=True) if spread == 0]
     if flat:
         raise InputError(f"every message has the same score for {', '.join(flat)}", remedy="there is nothing to learn")
