@@ -170,4 +170,4 @@ def test_a_store_is_a_transcript_database_that_scout_reads(
     (file,) = (tmp_path / "transcripts").glob("*.parquet")
     transcripts = {row["transcript_id"]: row for row in pq.read_table(file).to_pylist()}
     (finding,) = json.loads(transcripts["flat_share"]["undersong_findings"])
-    assert (finding["pattern"], len(finding["message_ids"]), finding["lead"]) == ("love_bombing", 5, True)
+    assert (finding["pattern"], len(finding["message_ids"]), finding["lead"]) == ("love_bombing", 5, False)

@@ -78,10 +78,8 @@ def test_the_collector_takes_the_events_of_the_demo(undersong: Undersong, tmp_pa
     (event,) = [each for each in events if attributes(each)["gen_ai.evaluation.name"] == "love_bombing"]
     told = attributes(event)
     assert event["eventName"] == EVENT
-    assert finding["confidence"] is None  # nobody measured who read it
-    assert "gen_ai.evaluation.score.value" not in told
-    assert told["undersong.finding.presumed_confidence"] == finding["presumed_confidence"] > 0.9
-    assert told["gen_ai.evaluation.score.label"] == "lead"
+    assert told["gen_ai.evaluation.score.value"] == finding["confidence"]
+    assert told["gen_ai.evaluation.score.label"] == "finding"
     assert "consistent with" in told["gen_ai.evaluation.explanation"]
     assert told["undersong.finding.id"] == finding["finding_id"]
     assert told["undersong.message.ids"] == finding["message_ids"]

@@ -75,7 +75,7 @@ def test_a_person_answers_one_after_the_other_until_nothing_is_left(path: Path) 
         why = ("--reason", "joke or fiction") if verdict == "rejected" else ()
         done = review(path, "set", next_id(path), verdict, "--reviewer", "ann", *why, "--json")
         assert json.loads(done.output)["drawn"] == "random"
-    assert review(path, "next").output == "nothing left to review: 12 findings, all decided\n"
+    assert review(path, "next").output == "nothing left to review: 12 findings in “likely”, all decided\n"
     assert "0.67, all are reviewed" in review(path, "stats").output
     (first, *_) = [json.loads(line) for line in review(path, "export").stdout.splitlines()]
     assert (first["reviewer"], first["reasons"]) == ("ann", ["joke or fiction"])

@@ -16,12 +16,9 @@ from undersong.patterns.catalog import load_rules
 from undersong.patterns.detect import detect
 from undersong.patterns.significance.confidence import (
     ReadingCounts,
-    as_of_reader,
-    as_presumed,
+    as_of_unmeasured_reader,
     confidence,
     doubted,
-    doubted_by,
-    named_by,
     reference_figures,
     rule_kind,
     usual_prevalence,
@@ -156,31 +153,15 @@ def test_the_usual_prevalence_is_that_of_the_profile(role: str, profile: str | N
     assert usual_prevalence(rows, {"c": profile} if profile else {}, named=named) == {"a": share}
 
 
-def test_of_a_reader_that_was_not_measured_confidence_is_only_presumed_and_its_notes_say_so() -> None:
+def test_a_reading_of_a_reader_that_was_not_measured_says_so_in_its_notes() -> None:
     finding = Finding(
         finding_id="f", pattern="darvo", title="DARVO", level="high", rule_hash="h", agent="a", target="b",
         message_ids=("1", "2", "3"), measures={"certainty": 4.0}, judges=("reader",), confidence=0.9,
     )  # fmt: skip
     measured = msgspec.structs.replace(COUNTS, readers=("reader",))
-    assert as_of_reader(finding, finding.judges, measured) == finding
-    presumed = as_of_reader(finding, finding.judges, COUNTS)
-    assert (presumed.confidence, presumed.presumed_confidence, presumed.notes) == (None, 0.9, (UNMEASURED_READER,))
-    assert (presumed.is_lead, presumed.counts_from(0.8), presumed.counts_from(0.95)) == (True, True, False)
-    assert as_presumed(presumed) == presumed
+    assert as_of_unmeasured_reader(finding, measured) == finding
+    noted = as_of_unmeasured_reader(finding, COUNTS)
+    assert noted.notes == (UNMEASURED_READER,)
+    assert as_of_unmeasured_reader(noted, COUNTS) == noted
     unknown = msgspec.structs.replace(finding, confidence=None)
-    assert as_of_reader(unknown, finding.judges, COUNTS) == unknown
-    assert unknown.counts_from(0.95)  # a gate heeds what nobody can say anything of
-
-
-@pytest.mark.parametrize(("readers", "measured"), [((), False), (("reader",), True), (("reader", "other"), True)])
-def test_who_read_decides_whether_a_doubt_or_a_name_is_measured(readers: tuple[str, ...], measured: bool) -> None:
-    counts = msgspec.structs.replace(COUNTS, readers=readers)
-    finding = Finding(
-        finding_id="f", pattern="darvo", title="DARVO", level="high", rule_hash="h", agent="a", target="b",
-        message_ids=("1", "2", "3"), confidence=0.6,
-    )  # fmt: skip
-    doubted = doubted_by(finding, {"reader"}, counts)
-    assert (doubted.confidence is None) is not measured
-    assert doubted.confidence_or_presumed < 0.6  # type: ignore[operator]
-    named = named_by(finding, as_of_reader(msgspec.structs.replace(finding, reading="r"), {"reader"}, counts))
-    assert (named.reading, named.confidence_or_presumed, named.confidence is None) == ("r", 0.6, not measured)
+    assert as_of_unmeasured_reader(unknown, COUNTS) == unknown

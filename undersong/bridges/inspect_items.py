@@ -18,7 +18,6 @@ from undersong.report.narrative import certainty_words
 from undersong.report.order import FindingResult, Result, at_or_above
 
 QUOTE = 300  # characters
-NUMBERS = ("confidence", "presumed_confidence", "strength", "level", "agent", "target")  # of a finding
 T = TypeVar("T")
 
 
@@ -98,7 +97,7 @@ def _sample_result(result: Result, cites: dict[str, str]) -> SampleResult:
     if isinstance(result, FindingResult):
         finding = result.finding
         what = f"Consistent with {finding.title}; {'; '.join(certainty_words(finding))}."
-        numbers = {name: getattr(finding, name) for name in NUMBERS}
+        numbers = {name: getattr(finding, name) for name in ("confidence", "strength", "level", "agent", "target")}
         facts = {"undersong_id": finding.finding_id, "lead": finding.is_lead} | numbers
         return SampleResult(finding.pattern, _cited(what, finding.quotes, cites), finding.message_ids, facts)
     claim = result.claim

@@ -102,7 +102,7 @@ def _arguments(value: Any) -> dict[str, Any]:
 def _finding(finding: Finding, conversation: str) -> dict[str, Any]:
     homes = finding.message_conversations or finding.conversations[:1] * len(finding.message_ids)
     ids = [name for name, home in zip(finding.message_ids, homes, strict=True) if home == conversation]
-    names = ("finding_id", "pattern", "level", "agent", "target", "confidence", "presumed_confidence", "strength")
+    names = ("finding_id", "pattern", "level", "agent", "target", "confidence", "strength")
     return {name: getattr(finding, name) for name in names} | {"lead": finding.is_lead, "message_ids": ids}
 
 

@@ -73,9 +73,8 @@ def claim_item(claim: LedgerClaim) -> Item:
 
 def finding_item(finding: Finding) -> Item:
     """A finding, how sure it is in words, and its quotes."""
-    names = ("finding_id", "pattern", "title", "level", "agent", "target", "confidence", "strength", "status",
-             "presumed_confidence", "conversations", "message_ids", "message_conversations", "stages",
-             "notes")  # fmt: skip
+    names = ("finding_id", "pattern", "title", "level", "agent", "target", "confidence", "strength", "conversations",
+             "message_ids", "message_conversations", "stages", "status", "notes")  # fmt: skip
     return {name: getattr(finding, name) for name in names} | {
         "claim": "consistent with the pattern; no statement about intent",
         "is_lead": finding.is_lead,

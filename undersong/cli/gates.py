@@ -123,7 +123,7 @@ confidence_option = click.option(
     "--fail-confidence",
     type=NumberRange(0, 1),
     metavar="P",
-    help="With --fail-on: findings at least this likely (.5); of an unmeasured reader as presumed, and all not known.",
+    help="With --fail-on: findings at least this likely to be true, and those of which that is not known; .5.",
 )
 
 

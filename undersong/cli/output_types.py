@@ -58,7 +58,6 @@ class ListedFinding(TypedDict):
     q: float | None
     stability: float | None
     confidence: float | None
-    presumed_confidence: float | None
     lead: bool
     reading: bool
     messages: int

@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -96,7 +95,9 @@ def command(context: click.Context, pool: Pool | None, reviewer: str, seed: int,
     "--from",
     "pool",
     type=click.Choice(POOLS),
-    help="Findings with a measured confidence of .5 or more, others (default: both), leads, or disputed claims.",
+    default="likely",
+    show_default=True,
+    help="Findings with a confidence of .5 or more, other findings, leads, or claims that something speaks against.",
 )
 @click.option("--count", default=1, show_default=True, type=click.IntRange(1, 100), help="So many.")
 @click.option("--show-score", is_flag=True, help="Show the confidence; without it you decide by the words alone.")
@@ -106,7 +107,7 @@ def command(context: click.Context, pool: Pool | None, reviewer: str, seed: int,
 @STORE
 @JSON
 def next_(
-    pool: Pool | None, count: int, show_score: bool, reviewer: str, seed: int, order: Order, store: str, as_json: bool
+    pool: Pool, count: int, show_score: bool, reviewer: str, seed: int, order: Order, store: str, as_json: bool
 ) -> None:
     """Show what to review next: its messages stage by stage, the innocent reading, and how to answer.
 
@@ -116,10 +117,8 @@ def next_(
     from undersong.stores.review_queue import candidates, next_places
 
     with existing_store(store) as opened_store:
-        pools: tuple[Pool, ...] = (pool,) if pool else ("likely", "unlikely")
-        drawn = (place for each in pools for place in next_places(opened_store, each, seed, order, count))
-        places = list(islice(drawn, count))
-        every = [each for own in pools for each in candidates(opened_store, own)] if not places else []
+        places = next_places(opened_store, pool, seed, order, count)
+        every = candidates(opened_store, pool) if not places else ()
         for place in places:
             if as_json:
                 click.echo(msgspec.json.encode(_facts(place)).decode())
@@ -128,9 +127,8 @@ def next_(
                 echo(item_lines(opened_store, place.candidate.item, show_score=show_score, again=again))
                 echo(_answers(place, seed, order, store, reviewer, show_score=show_score))
     if not places and not as_json:
-        number = counted(len(every), {"lead": "lead", "claim": "claim"}.get(pool or "", "finding"))
-        where = f" in “{pool}”" if pool else ""
-        click.echo(f"nothing left to review: {number}{where}, all decided" if every else f"nothing to review{where}")
+        number = counted(len(every), {"lead": "lead", "claim": "claim"}.get(pool, "finding"))
+        click.echo(f"nothing left to review: {number} in “{pool}”, all decided" if every else f"nothing in “{pool}”")
 
 
 @command.command(

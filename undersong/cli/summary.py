@@ -173,7 +173,7 @@ def not_run_lines(outcomes: Iterable[RuleOutcome]) -> list[str]:
 
 def _finding(finding: Finding) -> dict[str, Any]:
     names = ("finding_id", "pattern", "level", "agent", "target", "strength", "chance", "shuffles", "q", "stability",
-             "confidence", "presumed_confidence")  # fmt: skip
+             "confidence")  # fmt: skip
     return {name: getattr(finding, name) for name in names} | {
         "lead": finding.is_lead,
         "reading": finding.is_read,

@@ -17,8 +17,8 @@ from undersong.models.notebook import finding_html
 FindingStatus = Literal["open", "settled"]
 OWN_RULE = "found by a rule of your own, for which no confidence was measured"
 UNMEASURED_READER = (
-    "how often this reader is right was not measured, so it has no confidence and is a lead; presumed_confidence holds"
-    " if this reader is as good as those that were measured"
+    "its confidence is that of the readers that were measured and decides what is a lead; how often this reader is"
+    " right was not measured"
 )
 SURE = 0.5  # the confidence below which a finding is a lead
 
@@ -63,8 +63,8 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     outside the id.
     ``reading`` is the id of the sequence reading that says so, None where rules over scores alone do; ``nominated_by``
     are the reasons for which the sequence was read. ``confidence`` is the share of findings like this one that are
-    true in the reference sets at the stated prevalence, None where that was not measured; of a reader that was not
-    measured ``presumed_confidence`` is what it would be if that one were as good as those that were (``notes`` say so).
+    true in the reference sets at the stated prevalence, None where that is not known; ``notes`` say where it was
+    measured of other readers than the one that named it.
     ``status`` is ``open`` while later messages could extend or replace the sequence, else ``settled``. ``replaces`` is
     the id of a finding over some of the same messages, reported before, whose place this one takes.
     ``balance`` is the agent's mean per dimension. ``start`` and ``end`` are message times. ``outcome`` is None without
@@ -100,7 +100,6 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
     outcome: Outcome | None = None
     why: tuple[Why, ...] | None = None
     confidence: float | None = None
-    presumed_confidence: float | None = None
     reading: str | None = None
     nominated_by: tuple[str, ...] = ()
     status: FindingStatus = "settled"
@@ -119,16 +118,9 @@ class Finding(Record, frozen=True, kw_only=True, eq=False):
         """Whether it is something to look at and no accusation: true less often than not, or how often is not known."""
         return self.confidence is None or self.confidence < SURE
 
-    @property
-    def confidence_or_presumed(self) -> float | None:
-        """What leads are ordered and gates go by: the confidence, else the presumed one, which nobody measured."""
-        return self.presumed_confidence if self.confidence is None else self.confidence
-
     def counts_from(self, confidence: float | None) -> bool:
-        """Whether a gate heeds it: from ``confidence`` (0-1, None: .5) on, by the presumed one where its own was not
-        measured, and always where there is neither."""
-        own = self.confidence_or_presumed
-        return own is None or own >= (SURE if confidence is None else confidence)
+        """Whether a gate heeds it: from ``confidence`` (0-1, None: .5) on, and where its own is not known."""
+        return self.confidence is None or self.confidence >= (SURE if confidence is None else confidence)
 
     @property
     def is_read(self) -> bool:
@@ -182,8 +174,8 @@ def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _likeliest(finding: Finding) -> tuple[float, float, str]:
-    own = finding.confidence_or_presumed
-    return -(SURE if own is None else own), -finding.strength, finding.finding_id
+    confidence = SURE if finding.confidence is None else finding.confidence  # as a gate counts it
+    return -confidence, -finding.strength, finding.finding_id
 
 
 class RetractedFinding(Record, frozen=True, kw_only=True):

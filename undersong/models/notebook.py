@@ -54,7 +54,7 @@ def case_html(case: Case) -> str:
         f"by rules looked for {ran} of {patterns} patterns"
     )
     ordered = sorted(
-        case.findings, key=lambda one: (one.is_lead, -(one.confidence_or_presumed or 0), -one.strength, one.finding_id)
+        case.findings, key=lambda one: (one.is_lead, -(one.confidence or 0), -one.strength, one.finding_id)
     )
     findings = [(one.title, one.level, one.agent, one.target or "", _sure(one), str(len(one.message_ids)))
                 for one in ordered[:SHOWN]]  # fmt: skip

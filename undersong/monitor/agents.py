@@ -8,7 +8,6 @@ from functools import partial
 import msgspec
 
 from undersong.models import Emerging, Finding, Row, RuleOutcome
-from undersong.models.finding import UNMEASURED_READER
 from undersong.patterns.catalog import other_ways
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.live.changes import LATE, REFUSED, Changes, changes_between, joined
@@ -18,9 +17,7 @@ from undersong.pipeline.history_sweep import unfinished
 from undersong.stores.protocol import Store
 
 ROWS = 200_000  # rows that the engine holds before it begins anew with those that are needed
-_COMPUTED_LATER = ("outcome", "why", "chance", "q", "stability", "shuffles", "replicas", "confidence",
-                   "presumed_confidence")  # fmt: skip
-_OF_READING = (DOUBTED, UNMEASURED_READER)  # notes that it adds
+_COMPUTED_LATER = ("outcome", "why", "chance", "q", "stability", "shuffles", "replicas", "confidence")
 _ADDED = {"quotes": (), **dict.fromkeys(_COMPUTED_LATER)}  # by a sweep or from the texts
 _GROWS = ("message_ids", "message_conversations", "stages", "strength", "measures")  # what makes it another finding
 
@@ -175,7 +172,7 @@ class AgentTracker:
 def _same(stored: Finding, now: Finding, *, final: bool) -> bool:
     """Whether the stored finding is the same; what a sweep or the texts added is not compared."""
     added = _ADDED if final else _ADDED | {"balance": now.balance}
-    notes = tuple(note for note in stored.notes if note not in _OF_READING)
+    notes = tuple(note for note in stored.notes if note != DOUBTED)
     return msgspec.structs.replace(stored, **added, reading=None, notes=notes) == now
 
 
@@ -191,12 +188,11 @@ def _asks_for_reader(stored: Finding | None, now: Finding) -> bool:
 
 def _is_other(now: Finding, stored: Finding) -> bool:
     """Whether a finding over the same messages is weighed or read otherwise than the stored one."""
-    same = (now.confidence, now.presumed_confidence) == (stored.confidence, stored.presumed_confidence)
-    return not same or was_read(now) != was_read(stored)
+    return now.confidence != stored.confidence or was_read(now) != was_read(stored)
 
 
 def _as_before(stored: Finding, now: Finding) -> Finding:
     """A finding over the same messages as before, with what was added to the stored one."""
-    notes = (*now.notes, *(note for note in stored.notes if note in _OF_READING))
+    notes = (*now.notes, *(note for note in stored.notes if note == DOUBTED))
     added = {name: getattr(stored, name) for name in _ADDED}
     return msgspec.structs.replace(now, **added, reading=stored.reading, notes=notes)

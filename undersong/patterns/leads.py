@@ -11,7 +11,6 @@ from statistics import fmean
 import msgspec
 
 from undersong.models import Finding, Lead, LeadEvidence, Row, SignalBand, lead_order, ranked_leads
-from undersong.models.finding import SURE
 from undersong.models.lead import stretches
 from undersong.patterns.detect import MessageKey
 from undersong.patterns.lead_reasons import level_reason, own_reason, pair_reason, side_of
@@ -42,7 +41,8 @@ def leads_of(
     talk = Talk(measured_messages(rows, bands or {}))
     confidences: dict[str, float] = {}
     for finding in findings:
-        if (sure := finding.confidence_or_presumed or 0.0) < SURE:
+        if finding.is_lead:
+            sure = finding.confidence or 0.0
             confidences[finding.agent] = max(sure, confidences.get(finding.agent, sure))
     people = {name: own for name in talk.agents if (own := talk.whole(name)).sums.messages >= lead_weights().least}
     run = SourceSums()

@@ -14,17 +14,7 @@ from undersong.models import Finding, Message, Nomination, Row, SequenceReading,
 from undersong.models.finding import OWN_RULE
 from undersong.patterns.language.compile import PatternRule
 from undersong.patterns.readings import reading_findings
-from undersong.patterns.significance.confidence import (
-    OWN,
-    as_of_reader,
-    as_presumed,
-    confidence,
-    doubted,
-    doubted_by,
-    named_by,
-    reference_figures,
-    usual_prevalence,
-)
+from undersong.patterns.significance.confidence import OWN, confidence, doubted, usual_prevalence
 from undersong.pipeline.judged_findings import compared_findings
 from undersong.pipeline.sequence_pairs import compared_shapes, paired_windows
 from undersong.pipeline.sequence_windows import shapes_of, windows_of
@@ -81,8 +71,7 @@ class FindingReader:
             if self._asks(finding) and whole:
                 self.read += 1
                 share = self._prevalence or usual.get(finding.agent, OWN)
-                judges = {each.judge for each in by_agent.get(finding.agent, ())}
-                finding = _with(finding, shown.get((finding.agent, finding.pattern)), share, judges)
+                finding = _with(finding, shown.get((finding.agent, finding.pattern)), share)
             weighed.append(finding)
         return tuple(weighed)
 
@@ -160,21 +149,15 @@ def as_read_before(finding: Finding, before: Finding | None) -> Finding:
     """A finding as rules weigh it, with what a reading said of it as the store has it (None: not in the store)."""
     if before is None or not was_read(before):
         return finding
-    if not reference_figures().readings.readers and before.confidence is not None:  # stored by an older version
-        before = as_presumed(before)
     if before.reading is None:
-        finding = _noted(msgspec.structs.replace(finding, confidence=doubted(finding.confidence)))
-        return finding if before.presumed_confidence is None else as_presumed(finding)
-    return named_by(finding, before)
+        return _with(finding, None, 0.0)
+    return msgspec.structs.replace(finding, reading=before.reading, confidence=before.confidence)
 
 
-def _with(finding: Finding, named: Finding | None, prevalence: float, judges: Collection[str]) -> Finding:
-    """The finding with what a reading of its sequence by these judges says: ``named`` is the reading's own finding."""
+def _with(finding: Finding, named: Finding | None, prevalence: float) -> Finding:
+    """The finding with what a reading of its sequence says: ``named`` is the reading's own finding of the pattern."""
     if named is None:
-        return doubted_by(_noted(finding), judges)
+        notes = (*finding.notes, DOUBTED)
+        return msgspec.structs.replace(finding, confidence=doubted(finding.confidence), notes=notes)
     value = None if OWN_RULE in finding.notes else confidence(round(named.measures["certainty"]), prevalence)
-    return as_of_reader(msgspec.structs.replace(finding, reading=named.reading, confidence=value), named.judges)
-
-
-def _noted(finding: Finding) -> Finding:
-    return msgspec.structs.replace(finding, notes=(*finding.notes, DOUBTED))
+    return msgspec.structs.replace(finding, reading=named.reading, confidence=value)

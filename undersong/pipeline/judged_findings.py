@@ -20,9 +20,8 @@ from undersong.patterns.significance.confidence import (
     BY_PROFILE,
     Prevalence,
     as_of_own_rule,
-    as_of_reader,
-    doubted_by,
-    named_by,
+    as_of_unmeasured_reader,
+    doubted,
     own_rules,
     prevalence_of,
     reading_confidence,
@@ -73,13 +72,12 @@ def with_readings(
     ]
     share_of = prevalence_of(prevalence, rows)
     by_reading = [
-        as_of_reader(
+        as_of_unmeasured_reader(
             msgspec.structs.replace(
                 each,
                 confidence=reading_confidence(each, share),
                 measures=each.measures | {"prevalence": share},
-            ),
-            each.judges,
+            )
         )
         for each in named
         if (share := share_of(each.agent))
@@ -91,16 +89,10 @@ def with_readings(
         for name in reading.message_conversations:
             states.setdefault((reading.agent, name), set()).add(reading.state)
     whole = {place for place, own in states.items() if own == {"scored"}}
-    judges = {each.judge for each in readings}
     asked = {rule.id for rule in rules if rule.file.reading is not None}
     joined = (
         *(
-            _linked(
-                each,
-                read,
-                whole - failed_places(readings, each.pattern) if each.pattern in asked else frozenset(),
-                judges,
-            )
+            _linked(each, read, whole - failed_places(readings, each.pattern) if each.pattern in asked else frozenset())
             for each in findings
         ),
         *(each for each in by_reading if (each.agent, each.pattern) not in matched),
@@ -123,21 +115,18 @@ def failed_places(readings: Iterable[SequenceReading], pattern: str) -> frozense
     return frozenset((each.agent, name) for each in failed for name in each.message_conversations)
 
 
-def _linked(
-    finding: Finding,
-    read: Mapping[tuple[str, str], Finding],
-    whole: Collection[tuple[str, str]],
-    judges: Collection[str],
-) -> Finding:
-    """``whole`` are the sequences of which every window was read with this shape in mind, by these judges."""
+def _linked(finding: Finding, read: Mapping[tuple[str, str], Finding], whole: Collection[tuple[str, str]]) -> Finding:
+    """``whole`` are the sequences of which every window was read with this shape in mind."""
     named = read.get((finding.agent, finding.pattern))
     if (
         named is None
         and finding.conversations
         and all((finding.agent, name) in whole for name in finding.conversations)
     ):
-        return doubted_by(finding, judges)
-    return finding if named is None else named_by(finding, named)
+        return msgspec.structs.replace(finding, confidence=doubted(finding.confidence))
+    if named is None:
+        return finding
+    return msgspec.structs.replace(finding, reading=named.reading, confidence=named.confidence)
 
 
 def prevalence_by_profile(
@@ -153,9 +142,7 @@ def prevalence_parameters(
     """What a case records of the prevalence: the one given, else the default of each profile, and each share that the
     confidence of a finding assumes, with the number of its speakers."""
     share_of = prevalence_of(prevalence, rows)
-    shares = Counter(
-        share_of(agent) for agent in {each.agent for each in findings if each.confidence_or_presumed is not None}
-    )
+    shares = Counter(share_of(agent) for agent in {each.agent for each in findings if each.confidence is not None})
     assumed = {f"{share:g}": count for share, count in sorted(shares.items())}
     facts: dict[str, Any] = {"prevalence": given_share, ASSUMED_PREVALENCE: assumed}
     return facts if given_share else facts | {USUAL_PREVALENCE: dict(BY_PROFILE)}

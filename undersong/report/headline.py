@@ -13,7 +13,7 @@ import msgspec
 from undersong.core.text import counted, mechanism_name
 from undersong.datafiles import yaml_loader
 from undersong.models import Case, SessionVerdict
-from undersong.models.finding import SURE, distinct
+from undersong.models.finding import distinct
 from undersong.report.alignment_words import violation_words
 from undersong.report.claims_view import against, ledger_words
 from undersong.report.escape import first_upper, label
@@ -155,10 +155,6 @@ def _findings_words(case: Case) -> str:
     shown = distinct(case.findings)
     sure = tuple(finding for finding in shown if not finding.is_lead)
     leads = len(shown) - len(sure)
-    by_reader = [each for each in shown if (each.presumed_confidence or 0.0) >= SURE]
-    if not sure and by_reader:
-        judged = f"A judge names a known pattern in {counted(len(by_reader), 'sequence')}"
-        return f"{judged}, and nobody measured how often it is right; {_leads_words(leads)}."
     if not sure:
         return f"No sequence of messages is likely enough to show a known pattern; {_leads_words(leads)}."
     kinds = Counter(label(finding.title) for finding in order_findings(sure))

@@ -439,8 +439,6 @@ def basis_words(draws: int, family: int, tested: int) -> tuple[str, ...]:
 
 
 def _confidence_words(finding: Finding) -> str:
-    if finding.confidence is None and finding.presumed_confidence is not None:
-        return f"a lead: {sure_words(finding)}"
     if finding.confidence is None:
         whose = " for a rule of your own" if OWN_RULE in finding.notes else ""
         return f"a lead: how often such a finding is true was not measured{whose}"

@@ -91,7 +91,7 @@ def order_findings(findings: tuple[Finding, ...]) -> list[Finding]:
     by level, strength and id. Without what repeats another finding (``distinct``)."""
 
     def rank(finding: Finding) -> tuple[bool, int, int, int, float, str]:
-        tenths, level = round(10 * (finding.confidence_or_presumed or 0.0)), LEVELS.index(finding.level)
+        tenths, level = round(10 * (finding.confidence or 0.0)), LEVELS.index(finding.level)
         support = len(finding.message_ids)
         return finding.is_lead, -tenths, -support, -level, -finding.strength, finding.finding_id
 
@@ -212,7 +212,7 @@ class SessionResult(NamedTuple):
 
 def is_faint(finding: Finding) -> bool:
     """Whether a finding is too unlikely to be listed by itself; one whose confidence is not known is not."""
-    return (sure := finding.confidence_or_presumed) is not None and sure < FAINT
+    return finding.confidence is not None and finding.confidence < FAINT
 
 
 Result = FindingResult | SessionResult
@@ -252,7 +252,7 @@ def at_or_above(case: Case, level: str, confidence: float | None = None) -> list
 
     ``BYPASS`` in place of a level: claims of work that are contradicted, and ways round a check that are no leads.
 
-    A finding counts from ``confidence`` (0-1, None: .5) on, as ``Finding.counts_from`` says.
+    A finding counts from ``confidence`` (0-1, None: .5) on; one whose confidence is not known counts always.
     """
     return [each for each in results(case) if _reaches(each, level, confidence)]
 

@@ -46,7 +46,6 @@ class ResultRecord(TypedDict):
     end: str | None
     points: int | None
     confidence: float | None
-    presumed_confidence: float | None
     status: FindingStatus | None
     reading: str | None
     strength: float | None

@@ -101,7 +101,7 @@ def reading_words(finding: Finding) -> str:
     read = f"{', '.join(finding.judges)} read {what} and named it with certainty {certainty} of 4"
     if OWN_RULE in finding.notes:
         return f"{read}; how often that is right was not measured for a rule of your own"
-    if finding.confidence_or_presumed is None:
+    if finding.confidence is None:
         return f"{read}; how often that is right was not measured"
     share = f"where {100 * finding.measures.get('prevalence', 0):.2g} of 100 speakers are assumed to show a shape"
     if is_unmeasured_reading(finding):

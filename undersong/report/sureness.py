@@ -26,10 +26,10 @@ def sure_words(finding: Finding, counts: ReadingCounts | None = None) -> str:
         return how_sure["own_rule"]
     if finding.is_read:
         return _reader_words(finding, counts or reference_figures().readings)
+    if finding.confidence is None:
+        return how_sure["unmeasured"]
     if finding.reading:
         return how_sure["read_too"]
-    if finding.confidence is None:
-        return how_sure["unmeasured" if finding.presumed_confidence is None else "read_not"]
     return f"{likelihood(finding.confidence)}: {tenths_words(finding.confidence)}"
 
 

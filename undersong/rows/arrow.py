@@ -33,7 +33,7 @@ def _schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
 FINDINGS = _schema(
     ("finding_id pattern title level rule_hash agent target", _TEXT),
     ("start end", _TIME),
-    ("strength chance q stability confidence presumed_confidence", _NUMBER),
+    ("strength chance q stability confidence", _NUMBER),
     ("message_ids message_conversations stages gap_ids unread_ids conversations judges notes", pa.list_(_TEXT)),
     ("measures", pa.map_(_TEXT, _NUMBER)),
     ("quotes", pa.list_(_TEXT)),

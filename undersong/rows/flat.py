@@ -14,8 +14,7 @@ from undersong.models import Finding, Lead, LedgerClaim, Quote, Review
 
 FINDING = [
     "finding_id", "pattern", "title", "level", "rule_hash", "agent", "target", "start", "end", "strength", "chance",
-    "q", "stability", "confidence", "presumed_confidence", "message_ids", "message_conversations", "stages",
-    "gap_ids", "unread_ids",
+    "q", "stability", "confidence", "message_ids", "message_conversations", "stages", "gap_ids", "unread_ids",
     "conversations", "judges", "notes", "measures", "quotes", "status", "reading", "nominated_by",
 ]  # fmt: skip
 LEAD = [

@@ -41,11 +41,7 @@ class ReadingCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     def measured(self, finding: Finding) -> bool:
         """Whether a finding is the reading of judges that were all measured."""
-        return finding.is_read and self.all_measured(finding.judges)
-
-    def all_measured(self, judges: Collection[str]) -> bool:
-        """Whether it was counted of each of these judges, at least one, how often it is right."""
-        return bool(judges) and set(judges) <= set(self.readers)
+        return finding.is_read and bool(finding.judges) and set(finding.judges) <= set(self.readers)
 
     def times(self, certainty: int) -> int:
         """How often a shape was named with this certainty, 1 to 4."""
@@ -203,20 +199,12 @@ def reading_confidence(finding: Finding, prevalence: float) -> float | None:
     return None if OWN_RULE in finding.notes else confidence(round(finding.measures["certainty"]), prevalence)
 
 
-def as_of_reader(finding: Finding, judges: Collection[str], counts: ReadingCounts | None = None) -> Finding:
-    """A finding whose confidence is that of a reading by these judges: a presumed one where they were not measured."""
+def as_of_unmeasured_reader(finding: Finding, counts: ReadingCounts | None = None) -> Finding:
+    """A reading's finding, with the note that says so where its confidence is that of other readers."""
     counts = counts or reference_figures().readings
-    if finding.confidence is None or counts.all_measured(judges):
+    if finding.confidence is None or counts.measured(finding) or UNMEASURED_READER in finding.notes:
         return finding
-    return as_presumed(finding)
-
-
-def as_presumed(finding: Finding) -> Finding:
-    """The finding without confidence: what it had is that of other readers, and is only presumed of its own."""
-    notes = (*(note for note in finding.notes if note != UNMEASURED_READER), UNMEASURED_READER)
-    return msgspec.structs.replace(
-        finding, confidence=None, presumed_confidence=finding.confidence_or_presumed, notes=notes
-    )
+    return msgspec.structs.replace(finding, notes=(*finding.notes, UNMEASURED_READER))
 
 
 def rule_kind(rule: PatternRule) -> str:
@@ -260,26 +248,12 @@ def _strongest(
     return patterns, [strongest[pattern] for pattern in patterns]
 
 
-def doubted_by(finding: Finding, judges: Collection[str], counts: ReadingCounts | None = None) -> Finding:
-    """A finding of rules after these judges read the whole sequence and named no such shape."""
-    counts = counts or reference_figures().readings
-    return as_of_reader(
-        msgspec.structs.replace(finding, confidence=doubted(finding.confidence, counts)), judges, counts
-    )
-
-
 def doubted(value: float | None, counts: ReadingCounts | None = None) -> float | None:
     """A confidence of rules after a reader of the whole sequence named no such shape."""
     if value is None:
         return None
     counts = counts or reference_figures().readings
     return round(_probability(_odds(min(value, 0.9999)) * counts.silence), 4)
-
-
-def named_by(finding: Finding, named: Finding) -> Finding:
-    """A finding of rules with the confidence of the reading that names it, too."""
-    finding = msgspec.structs.replace(finding, reading=named.reading, confidence=named.confidence_or_presumed)
-    return finding if named.presumed_confidence is None else as_presumed(finding)
 
 
 def _odds(probability: float) -> float:

@@ -15,7 +15,6 @@ import msgspec
 import numpy as np
 
 from undersong.models import Finding, Record
-from undersong.models.finding import UNMEASURED_READER
 
 ENOUGH, EACH = 30, 5  # decisions, and of each kind, from which on confidence is fitted
 SLOPE_SPREAD, INTERCEPT_SPREAD = 0.5, 1.5  # standard deviations of the prior around 1 and 0
@@ -57,18 +56,17 @@ def refitted(findings: Sequence[Finding], fitted: ConfidenceMap | None) -> tuple
     if fitted is None:
         return tuple(findings)
     return tuple(
-        each if (before := each.confidence_or_presumed) is None
+        each if each.confidence is None
         else msgspec.structs.replace(
-            each, confidence=fitted.of(before), presumed_confidence=None, measures=each.measures | {SHIPPED: before},
-            notes=tuple(note for note in each.notes if note != UNMEASURED_READER),
+            each, confidence=fitted.of(each.confidence), measures=each.measures | {SHIPPED: each.confidence}
         )
         for each in findings
     )  # fmt: skip
 
 
 def shipped_confidence(finding: Finding) -> float | None:
-    """The confidence of a finding before reviews changed it; of a reader that was not measured the presumed one."""
-    return finding.measures.get(SHIPPED, finding.confidence_or_presumed)
+    """The confidence of a finding before reviews changed it."""
+    return finding.measures.get(SHIPPED, finding.confidence)
 
 
 def fit_confidence(decided: Sequence[DecidedFinding]) -> ConfidenceMap | str:

@@ -96,7 +96,6 @@ def _finding(result: FindingResult, messages: Mapping[tuple[str, str], Message])
         "gen_ai.agent.name": visible(finding.agent),
         "undersong.finding.id": finding.finding_id,
         "undersong.finding.level": finding.level,
-        "undersong.finding.presumed_confidence": finding.presumed_confidence,
         "undersong.finding.strength": finding.strength,
         "undersong.finding.target": None if finding.target is None else visible(finding.target),
         "undersong.message.ids": [visible(name) for name in finding.message_ids],

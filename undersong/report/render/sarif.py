@@ -19,7 +19,6 @@ from undersong.report.narrative import certainty_words, moment_label
 from undersong.report.order import FindingResult, SessionResult, group_of, is_faint, results
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-NUMBERS = ("strength", "confidence", "presumed_confidence", "chance", "q", "stability")  # of a finding, where known
 RESULTS = 25_000  # of a run, as code hosts accept them
 STEPS = 1000  # locations of a thread flow that they show
 _PLACEHOLDER = re.compile(r"\{(\d+)\}")  # in a message, {0} stands for an argument; a quoted one is only text
@@ -111,7 +110,7 @@ def _finding(result: FindingResult, messages: Messages, words: RuleWords) -> dic
     if finding.compares:
         names = " and ".join(f"“{visible(name)}”" for name in finding.conversations)
         sentence = f"Side by side, messages of {names} are consistent with {finding.title}. {sure}."
-    numbers = {name: getattr(finding, name) for name in NUMBERS}
+    numbers = {name: getattr(finding, name) for name in ("strength", "chance", "q", "stability")}
     return {
         "rule": _rule(finding.pattern, finding.title, words.description, level),
         "level": level,

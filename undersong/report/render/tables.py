@@ -25,15 +25,14 @@ from undersong.rows.flat import (
 )
 
 KEYS = ("type", "id", "name", "title", "group", "level", "session", "agent", "target", "message_ids", "position",
-        "start", "end", "points", "confidence", "presumed_confidence", "status", "reading", "strength", "chance",
-        "q", "stability", "basis", "quotes", "source", "explanation")  # fmt: skip
+        "start", "end", "points", "confidence", "status", "reading", "strength", "chance", "q", "stability", "basis",
+        "quotes", "source", "explanation")  # fmt: skip
 OF_FINDING = (
     "title",
     "level",
     "agent",
     "target",
     "confidence",
-    "presumed_confidence",
     "status",
     "reading",
     "strength",
