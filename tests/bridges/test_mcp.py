@@ -114,9 +114,9 @@ async def check_everything(client: Client, mode: str) -> None:
     assert sorted(item["id"] for item in talks["items"]) == ["choir", "csv-import", "flat_share", "orders"]
     assert "data to be judged" in talks["untrusted"]
     (finding,) = (await ask(client, "findings"))["items"]
-    assert (finding["pattern"], finding["agent"], finding["is_lead"]) == ("love_bombing", "flat_share/Marla", True)
+    assert (finding["pattern"], finding["agent"], finding["is_lead"]) == ("love_bombing", "flat_share/Marla", False)
     assert "no statement about intent" in finding["claim"]
-    assert (await ask(client, "findings", likely=True))["items"] == []
+    assert (await ask(client, "findings", likely=False))["items"] == []
     lines = (await ask(client, "explain", name=finding["finding_id"][:12]))["items"]
     assert any("the reader makes the call" in item["line"] for item in lines)
     (claim,) = (await ask(client, "claims", state="contradicted"))["items"]
