@@ -280,3 +280,25 @@ def test_the_report_that_nobody_changed_agrees_when_it_is_sealed_again(made: tup
     inputs, report = made
     seal(read(report), tmp_path / "same")
     assert verify(tmp_path / "same", [inputs]) == ()
+
+
+def test_what_is_in_the_messages_of_a_lead_agrees_where_the_report_does_not_hold_its_conversation_whole(
+    undersong: Undersong, tmp_path: Path
+) -> None:
+    lines = (Path(__file__).parents[2] / "bench/chats/messages.jsonl").read_text(encoding="utf-8").splitlines()
+    lead = [line for line in lines if '"conversation": "m10"' in line]
+    others = [
+        json.dumps({"conversation": f"day{number}", "author": author, "text": text})
+        for number in range(20)
+        for author, text in (("Ann", f"Shall we meet at {number} by the gate?"), ("Bo", "Yes, I will bring the map."))
+    ]
+    (tmp_path / "talk.jsonl").write_text("\n".join([*lead, *others]), encoding="utf-8")
+    assert undersong("audit", "talk.jsonl", "--no-store").code == 0
+    held, leads = (
+        [json.loads(line) for line in (tmp_path / "undersong-report" / name).read_text(encoding="utf-8").splitlines()]
+        for name in ("conversations.jsonl", "leads.jsonl")
+    )
+    assert [lead["conversation"] for lead in leads if lead["kinds"]] == ["m10"]
+    assert "m10" not in {conversation["id"] for conversation in held}
+    ran = undersong("verify", "undersong-report")
+    assert (ran.code, "everything agrees" in ran.out) == (0, True)

@@ -480,3 +480,18 @@ def test_a_store_that_nobody_searches_has_all_but_the_index_and_others_can_open_
             assert other.conversation("c1") == reader.conversation("c1") == (mine, *scans(mine))
             other.put_answers([("c1", answer(score=0.25))])
             assert reader.answers("c1", "j1") == store.answers("c1", "j1") == {"m0": answer(score=0.25)}
+
+
+def test_another_program_that_ends_takes_no_log_away_from_who_still_writes(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    end = (
+        "import sys, pathlib, undersong.stores.sqlite as sqlite; sqlite.SQLiteStore(pathlib.Path(sys.argv[1])).close()"
+    )
+    with SQLiteStore(path) as first, SQLiteStore(path):  # a server has several connections
+        for texts in (("apples", "pears"), ("quinces", "plums")):
+            subprocess.run([sys.executable, "-c", end, path], check=True)
+            mine = talk(*texts)
+            first.put_conversation(mine, *scans(mine))
+        with SQLiteStore(path, read_only=True) as other:
+            assert other.conversation("c1") == (mine, *scans(mine))
+        assert path.with_name("s.db-wal").stat().st_size > 0

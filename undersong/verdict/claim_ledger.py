@@ -48,6 +48,8 @@ RUNS_BACK = 2  # requests before the claim's own in which a call may have done w
 _CUT = re.compile(r"[.;:!?\n]|,\s|\s[–—-]\s")
 _BOTH = re.compile(r"\bboth\b", re.IGNORECASE)
 _TESTS = re.compile(r"\b(?:tests?|suite|specs?)\b", re.IGNORECASE)
+_RAN_TESTS = re.compile(r"\b(?:ran|run|executed)\b[^.;:\n]{0,40}\b(?:tests?|suite|specs?)\b", re.IGNORECASE)
+_GIT = re.compile(r"(?:cd \S+ && )?git\b")
 _FAULTY: tuple[CheckKind, ...] = ("types", "lint", "tests")
 _EDGES = " *_`\"'#|-–—>:.,"
 
@@ -96,7 +98,17 @@ def claim_ledger(
                 first = entries.setdefault(key, entry)
                 if kind == "lint" and (first.state, entry.state) == ("backed", "unsupported"):
                     entries[key] = entry  # of types and style, both listed as lint, the one that nothing supports
-    return tuple(entries.values())
+    return _without_runs_of_checks(list(entries.values()))
+
+
+def _without_runs_of_checks(entries: list[LedgerClaim]) -> tuple[LedgerClaim, ...]:
+    """The claims, without those that something was run where the same sentence says what the check found."""
+    checks = {(each.message_id, each.sentence.start) for each in entries if each.kind in ("tests", "build", "lint")}
+    return tuple(
+        each
+        for each in entries
+        if (each.kind, each.state) != ("ran", "backed") or (each.message_id, each.sentence.start) not in checks
+    )
 
 
 def _entry(session: _Session, turn: TranscriptTurn, claim: Claim, kind: LedgerKind) -> LedgerClaim:
@@ -253,6 +265,7 @@ def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: 
         and placed.outcome.started
         and (placed.outcome.state != "failed" or _was_run(placed, kind))
     ]
+    own = [placed for placed in own if _may_be_tests(placed)] if _ran_tests(turn, claim, kind) else own
     fits = [placed for placed in own if not words or words & (placed.outcome.words | placed.outcome.inputs)]
     picks_one = pattern((ledger_config().picks_one,))
     if fits and kind == "verified" and is_whole(turn.prose, claim) and picks_one.search(fits[-1].outcome.command):
@@ -269,6 +282,17 @@ def _evidence(session: _Session, turn: TranscriptTurn, kind: LedgerKind, claim: 
     if "edit" in families and any(each.blocks for each in _recent_turns(session, turn)):
         return Ruling("backed", "by the code that the message shows or writes")
     return Ruling("unsupported", "no call of the kind was answered before it")
+
+
+def _ran_tests(turn: TranscriptTurn, claim: Claim, kind: LedgerKind) -> bool:
+    """Whether a claim says that tests were run."""
+    return kind == "ran" and bool(_RAN_TESTS.search(turn.prose, *sentence(turn.prose, claim.start, claim.end)))
+
+
+def _may_be_tests(placed: PlacedOutcome) -> bool:
+    """Whether a call ran tests, or a program of which nobody knows what it does; no linter, build or git."""
+    outcome = placed.outcome
+    return "tests" in outcome.kinds or (outcome.family == "call" and not _GIT.match(outcome.command))
 
 
 def _refused(session: _Session, turn: TranscriptTurn, words: Collection[str]) -> PlacedOutcome | None:

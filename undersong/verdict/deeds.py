@@ -137,10 +137,14 @@ def _specific(call: DeedCall) -> set[str]:
 def _same_service(calls: Sequence[DeedCall], words: str) -> list[DeedCall]:
     """The calls of what a sentence names by its path, else of what was called last.
 
-    Where one path answers and another below it does not, or the same one asks for a key, the one that answers is meant.
+    Where one path answers and another below it does not, or the same one asks for a key, the one that answers is meant;
+    of several paths that a sentence names, the first whose last call did not.
     """
     paths = [(_path(call), call) for call in calls]
-    named = {match[0] for match in _PATH.finditer(words)}
+    named = list(dict.fromkeys(match[0] for match in _PATH.finditer(words)))
+    last = {name: call for name in named for path, call in paths if path.startswith(name)}
+    if len(last) > 1 and (failed := [call for call in last.values() if call.state != "passed"]):
+        return failed[:1]
     if named:
         own = [(path, call) for path, call in paths if any(path.startswith(name) for name in named)]
     else:

@@ -144,6 +144,9 @@ def recompute_leads(content: Content) -> Iterator[Discrepancy]:
     leads = with_decisions(all_leads(content.rows, case.findings, case.signals, case.sessions), case.reviews, texts)
     transcripts = {conversation.id: conversation for conversation in content.conversations}
     again = with_kinds(with_quotes(leads, content.rows, messages), transcripts.get)
+    reported = {each.id: each.kinds for each in case.leads if each.conversation not in transcripts}
+    # what is in a conversation that the report does not hold whole: its quotes are checked with all others
+    again = tuple(msgspec.structs.replace(each, kinds=reported.get(each.id, each.kinds)) for each in again)
     others = {each.id: each for each in again}
     for lead in case.leads:
         if lead != others.pop(lead.id, None):

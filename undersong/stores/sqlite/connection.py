@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import time
@@ -68,7 +69,7 @@ def _cells(body: object) -> bytes | None:
 
 def open_database(path: Path) -> tuple[sqlite3.Connection, LockQueue]:
     """The file opened, made where it is missing, its tables up to date; a file of another program is not changed."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    _make(path)
     # a judge that is called inside a running event loop works in another thread while this one waits
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
@@ -82,6 +83,21 @@ def open_database(path: Path) -> tuple[sqlite3.Connection, LockQueue]:
         db.close()
         raise
     return db, queue
+
+
+def _make(path: Path) -> None:
+    """An empty file for its owner alone, where there is none; raises OSError where one that is there cannot be written.
+
+    One that is there is not opened: to close it again would drop all locks that this process holds on it (POSIX), and
+    the next program that ends would delete the log that the connections of this one go on to write.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        if not os.access(path, os.R_OK | os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path)) from None
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
@@ -216,7 +232,7 @@ class WriterLock:
         real = store.resolve()
         self._store, self._path = store, real.with_name(f"{real.name}-lock")
         self._db: sqlite3.Connection | None = None
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        _make(self._path)
 
     def acquire(self) -> None:
         """Take the lock if it is not held yet; raises StoreError where another run has it."""
@@ -248,7 +264,7 @@ class LockQueue:
         real = store.resolve()
         self._store = store
         place = real.with_name(f"{real.name}-turn")
-        os.close(os.open(place, os.O_RDWR | os.O_CREAT, 0o600))
+        _make(place)
         self._db = sqlite3.connect(place, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode = OFF")  # nothing is written, so nothing is to be undone
         self._db.execute("PRAGMA busy_timeout = 0")
