@@ -323,7 +323,7 @@ def test_the_first_screen_names_who_asks_and_what(undersong: Undersong) -> None:
     )
     assert lead["quotes"][0]["text"] == "Could you send me 900 euros, until Friday?"
     assert [(kind["kind"], kind["message_ids"]) for kind in lead["kinds"]] == [
-        ("money", ["chat:2"]), ("cuts_off", ["chat:4"]), ("guilt", ["chat:5"]), ("secrecy", ["chat:4"]),
+        ("cuts_off", ["chat:4"]), ("guilt", ["chat:5"]), ("secrecy", ["chat:4"]),
     ]  # fmt: skip
     page = Path("undersong-report/report.html").read_text(encoding="utf-8")
     assert all(f"<mark>{kind['quotes'][0]['text']}</mark>" in page for kind in lead["kinds"] if kind["kind"] == "guilt")
