@@ -2,25 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from undersong.datafiles.yaml_loader import DataFile
-
-LedgerKindName = Literal[
-    "tests",
-    "build",
-    "lint",
-    "fixed",
-    "wrote",
-    "ran",
-    "pushed",
-    "committed",
-    "sent",
-    "verified",
-    "read",
-    "done",
-    "untouched",
-]
+from undersong.models.verdict import LedgerKind
 
 
 class SessionRules(DataFile, frozen=True, kw_only=True):
@@ -38,7 +21,7 @@ class Retractions(DataFile, frozen=True, kw_only=True):
     weak: str
     doubts: str
     subject: str
-    denials: dict[LedgerKindName, str]
+    denials: dict[LedgerKind, str]
 
 
 class Thoughts(DataFile, frozen=True, kw_only=True):
@@ -46,20 +29,20 @@ class Thoughts(DataFile, frozen=True, kw_only=True):
 
     hides: str
     doubts: str
-    of_kind: dict[LedgerKindName, str]
+    of_kind: dict[LedgerKind, str]
 
 
 class LedgerConfig(SessionRules, frozen=True, kw_only=True):
     """``rules/session/ledger.yaml``: see the comments there."""
 
-    words: dict[str, LedgerKindName]
-    acts: dict[str, LedgerKindName]
+    words: dict[str, LedgerKind]
+    acts: dict[str, LedgerKind]
     evidence: dict[str, frozenset[str]]
     tools: dict[str, frozenset[str]]
     branches: str
     files: str
     disputable: frozenset[str]
-    disputable_by_name: dict[LedgerKindName, str]
+    disputable_by_name: dict[LedgerKind, str]
     denies: str
     retractions: Retractions
     thoughts: Thoughts
@@ -91,7 +74,7 @@ class Refusal(DataFile, frozen=True, kw_only=True):
 class Deed(DataFile, frozen=True, kw_only=True):
     """An act that a command does, see the comments in ``rules/session/calls.yaml``."""
 
-    kind: LedgerKindName
+    kind: LedgerKind
     says: str
     does: str
     done: str

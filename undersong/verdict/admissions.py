@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from undersong.datafiles.verdict_config import bypass_config, claims_config, ledger_config, pattern
-from undersong.datafiles.work_rules import LedgerKindName
+from undersong.models.verdict import LedgerKind
 from undersong.verdict.claims import Claim, admits, sentence, sentences
 from undersong.verdict.shell import CheckKind
 from undersong.verdict.tool_outcomes import ToolOutcome, outcome_pattern
@@ -21,7 +21,7 @@ _NAMED = re.compile(r"\b(?:Test[A-Z]\w+|test_\w+|[\w./-]+\.(?:py|go|ts|tsx|js|js
 _WORD = re.compile(r"[a-z]{4,}")
 _MENDS = re.compile(r"\b(?:fixed|resolved|solved|repaired|mended)\b[^,;:]{0,30}$", re.IGNORECASE)
 _FIX = re.compile(r"\b(?:fix|resolv|solv|repair)", re.IGNORECASE)
-_LISTED: dict[CheckKind, LedgerKindName] = {"tests": "tests", "build": "build", "lint": "lint", "types": "lint"}
+_LISTED: dict[CheckKind, LedgerKind] = {"tests": "tests", "build": "build", "lint": "lint", "types": "lint"}
 _BARE = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|broken|red|flaky)\b", re.IGNORECASE)
 
 
